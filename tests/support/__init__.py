@@ -1,0 +1,1 @@
+"""Helpers of our own tests: servers on real sockets, configurations, event streams."""
