@@ -1,0 +1,102 @@
+"""Narrows: the LLM gateway whose policy can be proved. Eligibility before preference."""
+
+from __future__ import annotations
+
+if __name__ != "narrows":  # a second import under another name would make a second Target class
+    raise ImportError(f"import this package as 'narrows', not as {__name__!r}; its root is core/, not the repository")
+
+from narrows.candidates import Candidates
+from narrows.classifying import classify
+from narrows.constraints import (
+    Attempt,
+    Authenticator,
+    Block,
+    CheckedConfig,
+    Constraint,
+    Consult,
+    Provider,
+    Ranker,
+    Services,
+    Sink,
+)
+from narrows.decision import Decision
+from narrows.errors import (
+    ConfigError,
+    ContractViolation,
+    NarrowsError,
+    PluginError,
+    Problem,
+    RouteExhausted,
+)
+from narrows.gateway import Gateway
+from narrows.hookspecs import hookimpl
+from narrows.money import micro_usd, usd, worst_case
+from narrows.request import Reads, Request, Sizes
+from narrows.server import NarrowsMiddleware, attach, transport
+from narrows.types import (
+    Allowance,
+    Body,
+    Chunks,
+    Classified,
+    Denial,
+    Exclusion,
+    Failure,
+    FailureClass,
+    Identity,
+    Inbound,
+    Maybe,
+    Price,
+    Principal,
+    Reply,
+    Target,
+    Usage,
+)
+
+__all__ = [
+    "Allowance",
+    "Attempt",
+    "Authenticator",
+    "Block",
+    "Body",
+    "Candidates",
+    "CheckedConfig",
+    "Chunks",
+    "Classified",
+    "ConfigError",
+    "Constraint",
+    "Consult",
+    "ContractViolation",
+    "Decision",
+    "Denial",
+    "Exclusion",
+    "Failure",
+    "FailureClass",
+    "Gateway",
+    "Identity",
+    "Inbound",
+    "Maybe",
+    "NarrowsError",
+    "NarrowsMiddleware",
+    "PluginError",
+    "Price",
+    "Principal",
+    "Problem",
+    "Provider",
+    "Ranker",
+    "Reads",
+    "Reply",
+    "Request",
+    "RouteExhausted",
+    "Services",
+    "Sink",
+    "Sizes",
+    "Target",
+    "Usage",
+    "attach",
+    "classify",
+    "hookimpl",
+    "micro_usd",
+    "transport",
+    "usd",
+    "worst_case",
+]

@@ -1,0 +1,99 @@
+"""Which path means what. Every way in comes through here; any path not named is 404: there is no raw pass-through.
+
+Each answer is an async context manager that yields a `Reply`; leaving it settles and records. Source: DESIGN section 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from narrows import refusals
+from narrows.admission import authenticate
+from narrows.errors import ContractViolation, PluginError
+from narrows.explaining import explained
+from narrows.pipeline import serve
+from narrows.recording import leave
+from narrows.run import Run
+from narrows.types import Denial, Json, Reply
+
+CHAT = "/v1/chat/completions"
+MODELS = "/v1/models"
+EXPLAIN = "/v1/explain"
+LIVE = "/health/live"
+READY = "/health/ready"
+
+_METHODS: Mapping[str, tuple[str, ...]] = {
+    CHAT: ("POST",),
+    EXPLAIN: ("POST",),
+    MODELS: ("GET", "HEAD"),
+    LIVE: ("GET", "HEAD"),
+    READY: ("GET", "HEAD"),
+}
+
+
+@asynccontextmanager
+async def answer(run: Run, started: Callable[[], bool]) -> AsyncIterator[Reply]:
+    """The reply to one request, whatever its path."""
+    path, method = run.inbound.path, run.inbound.method
+    allowed = _METHODS.get(path)
+    if allowed is not None and method in allowed and path == CHAT and started():
+        async with serve(run) as reply:
+            yield reply
+        return
+    run.recorded = False  # only requests for a model are decisions
+    try:
+        yield await _reply(run, allowed, started())
+    finally:
+        await leave(run)
+
+
+async def _reply(run: Run, allowed: tuple[str, ...] | None, started: bool) -> Reply:
+    path, method = run.inbound.path, run.inbound.method
+    if allowed is None:
+        return refusals.reply(run, Denial("not_found", "no such path; this gateway passes nothing through unjudged"))
+    if method not in allowed:
+        refused = refusals.reply(run, Denial("method_not_allowed", f"{path} takes {' or '.join(allowed)}"))
+        return Reply(refused.status, (*refused.headers, ("allow", ", ".join(allowed))), refused.chunks)
+    if path == LIVE:
+        return _json(run, 200, {"status": "live"})
+    if not started:
+        return refusals.reply(
+            run,
+            Denial(
+                "not_started",
+                "the gateway was mounted without its lifespan; use attach(host, path, gateway), or enter it in the host's",
+                retry_after=1,
+            ),
+        )
+    if path == READY:
+        return _json(run, 200, {"status": "ready", "policy": run.snapshot.policy})
+    if path == EXPLAIN:
+        return _json(run, 200, await explained(run))
+    return await _models(run)
+
+
+async def _models(run: Run) -> Reply:
+    """OpenAI's list: only the routes that this caller may see and has a target on."""
+    try:
+        denial = await authenticate(run)
+    except ContractViolation as violation:
+        denial = refusals.violated(violation)
+    except PluginError as error:
+        denial = refusals.failed(error)
+    if denial is not None or run.caller is None:
+        return refusals.reply(run, denial or Denial("unauthenticated", "nobody is calling"))
+    principal = run.caller.principal
+    visible = [
+        name
+        for name, route in run.snapshot.routes.items()
+        if (principal.routes is None or name in principal.routes) and route.granted(principal)
+    ]
+    data: list[Json] = [{"id": name, "object": "model", "created": 0, "owned_by": "narrows"} for name in visible]
+    return _json(run, 200, {"object": "list", "data": data})
+
+
+def _json(run: Run, status: int, document: Json) -> Reply:
+    return Reply.whole(status, msgspec.json.encode(document), (refusals.JSON, *refusals.common(run)))

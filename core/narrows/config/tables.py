@@ -1,0 +1,258 @@
+"""The tables of the file as pydantic models: which keys there are, and of which type. Strict, nothing unknown.
+
+These are the shapes as they are written; `compiling` makes `Settings` of them. The texts of the ValueErrors below are
+shown to people, so none repeats a value.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from narrows.money import micro_usd
+
+RESERVED_HEADERS: Final = frozenset(
+    {"authorization", "x-api-key", "cookie", "host", "content-type", "content-length", "traceparent"}
+)
+RESERVED_PREFIX: Final = "x-narrows-"
+CAPABILITIES: Final = (
+    "audio",
+    "files",
+    "json_object",
+    "json_schema",
+    "parallel_tools",
+    "reasoning",
+    "tools",
+    "video",
+    "vision",
+)
+SERVER_TOOL: Final = "server_tool."
+"""What the capability of a server-side tool begins with; any name may follow."""
+NEVER_FAILOVER: Final = ("content_policy", "authentication", "invalid_request")
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_NAME = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?")
+_SHA256 = r"^[0-9a-fA-F]{64}$"
+
+
+def header_problem(name: str) -> str | None:
+    """Why this cannot be the header of an attribute, or None."""
+    folded = name.strip().casefold()
+    if _TOKEN.fullmatch(folded) is None:
+        return "is no name of an HTTP header; letters, digits and dashes make one"
+    if folded in RESERVED_HEADERS or folded.startswith(RESERVED_PREFIX):
+        return "is a header with a meaning of its own; an attribute needs another, like x-region"
+    return None
+
+
+def _several(given: object) -> object:
+    return (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else given
+
+
+def _texts(values: tuple[str, ...]) -> tuple[str, ...]:
+    if not values:
+        raise ValueError("is empty; write at least one value, or leave the key out")
+    if not all(value.strip() for value in values):
+        raise ValueError("holds an empty text; write a value, or leave it out")
+    return values
+
+
+def _tags(values: tuple[str, ...]) -> tuple[str, ...]:
+    return _texts(values) if values else values
+
+
+def _label(value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    if isinstance(value, str) and not value.strip():
+        raise ValueError("is empty; write what is true of the target, or leave the key out")
+    return value if isinstance(value, str) else _texts(value)
+
+
+def _own_label(value: object) -> object:
+    return _label(value) if isinstance(value, str | tuple) else value
+
+
+def _name(name: str) -> str:
+    if _NAME.fullmatch(name) is None:
+        raise ValueError("is no name; one has 1 to 128 letters, digits and signs of ASCII, no space at its ends")
+    return name
+
+
+def _folded(values: tuple[str, ...]) -> tuple[str, ...]:
+    if any("," in value for value in values):
+        raise ValueError("holds a comma, which separates the values of a header; use another sign")
+    return tuple(value.strip().casefold() for value in _texts(values))
+
+
+def _header(name: str) -> str:
+    reason = header_problem(name)
+    if reason is not None:
+        raise ValueError(reason)
+    return name.strip().casefold()
+
+
+def _price(usd: float) -> int:
+    amount = micro_usd(usd)
+    if usd and not amount:
+        raise ValueError("is less than a millionth of a USD per million tokens; 0 would say that the target is free")
+    return amount
+
+
+def _capability(name: str) -> str:
+    if name not in CAPABILITIES and not name.startswith(SERVER_TOOL):
+        # A misspelt one would silently never exclude: it is an unknown key like any other (`problems` reads `known`).
+        raise PydanticCustomError("unknown_key", "is no capability", {"known": CAPABILITIES})
+    return name
+
+
+def _failover(name: object) -> object:
+    if name in NEVER_FAILOVER:
+        raise ValueError(f"holds {name!r}, which always stops: no other target may answer what one has refused")
+    return name
+
+
+Name: TypeAlias = Annotated[str, AfterValidator(_name)]
+Texts: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_several), AfterValidator(_texts)]
+Names: TypeAlias = tuple[str, ...]
+Values: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_several), AfterValidator(_folded)]
+Said: TypeAlias = dict[str, Values]
+Label: TypeAlias = Annotated[str | tuple[str, ...], AfterValidator(_label)]
+OwnLabel: TypeAlias = Annotated[str | bool | int | float | tuple[str, ...], AfterValidator(_own_label)]
+Usd: TypeAlias = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False), AfterValidator(_price)]
+Count: TypeAlias = Annotated[int, Field(ge=1, le=2**53)]
+Secs: TypeAlias = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
+Failover: TypeAlias = Annotated[
+    Literal["timeout", "rate_limited", "server_error", "endpoint_dead", "context_length"], BeforeValidator(_failover)
+]
+Source: TypeAlias = Literal["header", "metadata", "key", "tenant"]
+BlockTable: TypeAlias = dict[str, Any]
+
+
+class Table(BaseModel):
+    """A table of the file."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=False)
+
+
+class AttributeTable(Table):
+    """What a request says of itself."""
+
+    values: Values
+    sources: tuple[Source, ...] = ("header", "metadata", "key", "tenant")
+    header: Annotated[str, AfterValidator(_header)] | None = None
+    missing: Literal["floor", "refuse", "unrestricted"] = "floor"
+
+
+class PriceTable(Table):
+    """USD per million tokens."""
+
+    input: Usd | None = None
+    output: Usd | None = None
+    cached_input: Usd | None = None
+    cache_write: Usd | None = None
+
+
+class TargetTable(Table):
+    """One thing a request can be sent to."""
+
+    provider: str
+    model: Annotated[str, Field(min_length=1)] | None = None
+    id: Annotated[str, Field(min_length=1)] | None = None
+    region: Label | None = None
+    processing_region: Label | None = None
+    jurisdiction: Label | None = None
+    class_: Label | None = Field(default=None, alias="class")
+    zero_retention: bool | None = None
+    no_training: bool | None = None
+    output_uses: Texts | None = None
+    tier: Label | None = None
+    labels: dict[Name, OwnLabel] = Field(default_factory=dict)
+    capabilities: dict[Annotated[str, AfterValidator(_capability)], bool] = Field(default_factory=dict)
+    context_window: Count | None = None
+    max_output_tokens: Count | None = None
+    price: PriceTable | None = None
+    cost_per_mtok_in: Usd | None = None
+    cost_per_mtok_out: Usd | None = None
+    extra_body: dict[str, Any] | None = None
+
+
+class RouteTable(Table):
+    """A public model name. Options of its ranker stand in a table named after the algorithm."""
+
+    targets: Annotated[Names, Field(min_length=1)]
+    constraints: Names = ()
+    algorithm: str = "ordered"
+    failover_on: tuple[Failover, ...] = ("timeout", "rate_limited", "server_error")
+    deadline_secs: Secs = 300.0
+    max_retries: Annotated[int, Field(ge=0, le=100)] | None = None
+
+
+class KeyTable(Table):
+    """A caller, recognised by the hash of its key."""
+
+    sha256: Annotated[str, Field(pattern=_SHA256)] | None = None
+    tenant: str | None = None
+    routes: Names | None = None
+    targets: Names | None = None
+    providers: Names | None = None
+    tags: Annotated[Names, AfterValidator(_tags)] = ()
+    attributes: Said = Field(default_factory=dict)
+    may_say: Said = Field(default_factory=dict)
+
+
+class TenantTable(Table):
+    """Several keys under one name."""
+
+    attributes: Said = Field(default_factory=dict)
+    may_say: Said = Field(default_factory=dict)
+
+
+class AuthTable(Table):
+    """Who may call."""
+
+    mode: Literal["keys", "host", "open"] | None = None
+    may_say: Said = Field(default_factory=dict)
+
+
+class ServerTable(Table):
+    """Only for `narrows serve`."""
+
+    host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8000
+    shutdown_grace_secs: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 30.0
+    max_body_bytes: Count = 20_000_000
+
+
+class TelemetryTable(Table):
+    """Spans."""
+
+    detail: Literal["request"] = "request"
+    exporter: Literal["none"] = "none"
+
+
+class HooksTable(Table):
+    """How long a plugin's hook may take."""
+
+    deadline_secs: Secs = 5.0
+    slow_secs: Secs = 0.05
+
+
+class Document(Table):
+    """The whole file. Blocks are checked by their kinds' own classes."""
+
+    attributes: dict[Name, AttributeTable] = Field(default_factory=dict)
+    constraints: dict[Name, BlockTable] = Field(default_factory=dict)
+    providers: dict[Name, BlockTable] = Field(default_factory=dict)
+    targets: dict[Name, TargetTable] = Field(default_factory=dict)
+    routes: dict[Name, RouteTable] = Field(default_factory=dict)
+    keys: dict[Name, KeyTable] = Field(default_factory=dict)
+    tenants: dict[Name, TenantTable] = Field(default_factory=dict)
+    authenticators: dict[Name, BlockTable] = Field(default_factory=dict)
+    plugins: dict[Name, BlockTable] = Field(default_factory=dict)
+    sinks: dict[Name, BlockTable] = Field(default_factory=dict)
+    auth: AuthTable = Field(default_factory=AuthTable)
+    server: ServerTable = Field(default_factory=ServerTable)
+    telemetry: TelemetryTable = Field(default_factory=TelemetryTable)
+    hooks: HooksTable = Field(default_factory=HooksTable)

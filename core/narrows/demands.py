@@ -1,0 +1,109 @@
+"""The algebra of demands: what a request obliges on a route, and what a set of demands leaves.
+
+    said = union of c.demands(E)    assumed = union of c.demands(A) - said
+    left(D) = the targets of the pool that no (constraint, demand) of D excludes
+
+Constraints only subtract and demands only accumulate, so left(D1 | D2) = left(D1) & left(D2) in any order. The load-time
+proofs, the live request and explain all use these functions. Source: DESIGN section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from narrows.candidates import Pool
+from narrows.constraints import Constraint
+from narrows.request import Demand, Request
+from narrows.types import EMPTY
+
+NO_SIZE_OR_FEATURE: frozenset[str] = frozenset({"features", "sizes"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One constraint as a route has it. `attributes`: the request attributes that it reads (None: any may be)."""
+
+    name: str
+    block: Constraint[Any]
+    prefix: str
+    attributes: frozenset[str] | None
+
+    def reads(self, attribute: str) -> bool:
+        """May what the request says of this attribute change what the rule demands?"""
+        return self.attributes is None or attribute in self.attributes
+
+    def demanded(self, request: Request, attributes: Mapping[str, frozenset[str]]) -> frozenset[Hashable]:
+        """Its demands for a request that says exactly these attributes."""
+        return frozenset(self.block.demands(request.view(self.block.reads, attributes)))
+
+    def excluded(self, pool: Pool, demands: Iterable[Hashable]) -> int:
+        """The mask of what these demands exclude."""
+        mask = 0
+        for demand in demands:
+            mask |= pool.verdict(self.name, self.block, demand, self.prefix).mask
+        return mask
+
+
+def obligations(
+    rules: Iterable[Rule],
+    request: Request,
+    said: Mapping[str, frozenset[str]],
+    assumed: Mapping[str, frozenset[str]],
+) -> dict[str, tuple[Demand, ...]]:
+    """What this request obliges, by constraint: said first, then assumed because it is silent."""
+    obliged: dict[str, tuple[Demand, ...]] = {}
+    for rule in rules:
+        told = rule.demanded(request, said)
+        rows = [Demand(rule.name, demand, "said") for demand in told]
+        if assumed and (rule.attributes is None or not rule.attributes.isdisjoint(assumed)):
+            guessed = rule.demanded(request, {**said, **assumed}) - told
+            rows += [Demand(rule.name, demand, "assumed") for demand in guessed]
+        if rows:
+            obliged[rule.name] = tuple(rows)
+    return obliged
+
+
+def left(pool: Pool, rules: Iterable[Rule], request: Request, attributes: Mapping[str, frozenset[str]] = EMPTY) -> int:
+    """The mask of the pool that the demands of these rules leave, for a request that says exactly these attributes."""
+    mask = pool.full
+    for rule in rules:
+        mask &= ~rule.excluded(pool, rule.demanded(request, attributes))
+    return mask
+
+
+def attribute_rules(rules: Iterable[Rule], attribute: str) -> tuple[Rule, ...]:
+    """The rules whose demands may depend on this attribute and on nothing of the body."""
+    return tuple(r for r in rules if r.reads(attribute) and r.block.reads.isdisjoint(NO_SIZE_OR_FEATURE))
+
+
+def is_free(
+    pool: Pool,
+    granted: int,
+    rules: tuple[Rule, ...],
+    request: Request,
+    attribute: str,
+    value: str,
+    silent: frozenset[str] | None,
+) -> bool:
+    """May anybody say this value of an attribute that nothing binds? Yes where it demands something and leaves no more
+    than silence does. `silent`: the values that silence is read as; None where silence is refused.
+
+    Where no rule of the route reads the attribute, saying it changes nothing: free. What demands nothing (`accept` "*")
+    is a privilege.
+    """
+    readers = attribute_rules(rules, attribute)
+    if any(rule.reads(attribute) and rule not in readers for rule in rules):
+        return False  # what it leaves depends on the body too, so nothing can be said of it beforehand
+    if not readers:
+        return True
+    alone = {attribute: frozenset({value})}
+    base: Mapping[str, frozenset[str]] = {}
+    if all(rule.demanded(request, alone) <= rule.demanded(request, base) for rule in readers):
+        return False
+    if silent is None:
+        return True
+    spoken = left(pool, readers, request, alone) & granted
+    unspoken = left(pool, readers, request, {attribute: silent}) & granted
+    return not spoken & ~unspoken

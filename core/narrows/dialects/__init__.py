@@ -1,0 +1,1 @@
+"""Inbound dialects: what a body says, decoded just far enough to decide."""

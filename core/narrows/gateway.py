@@ -1,0 +1,120 @@
+"""The gateway: one configuration in force, and what outlives it. Constructing one opens nothing (it is fork-safe)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from narrows import answering
+from narrows.calls import Calls
+from narrows.compiling import compiled
+from narrows.config import Loaded, load, loads
+from narrows.constraints import Block, Services
+from narrows.errors import ConfigError, PluginError, Problem
+from narrows.registry import Registry
+from narrows.run import Engine, Run
+from narrows.snapshot import Snapshot
+from narrows.telemetry import Tracing
+from narrows.types import Inbound, Reply
+from narrows.upstream import Clients
+
+
+class Gateway:
+    """A gateway over one snapshot. Enter it (`async with gateway`), or let `attach`, the middleware or the server do so.
+
+    `open_access`: without keys, everybody is `anonymous`; only a server on loopback says so by itself.
+    """
+
+    def __init__(self, loaded: Loaded, *, open_access: bool = False, standalone: bool = False) -> None:
+        self.loaded = loaded
+        self.snapshot: Snapshot = compiled(loaded)
+        hooks = loaded.settings.hooks
+        self.engine = Engine(
+            calls=Calls(hooks.deadline_secs, hooks.slow_secs),
+            clients=Clients(),
+            tracing=Tracing(),
+            current=lambda: self.snapshot,
+            clock=time.monotonic,
+            open_access=open_access,
+            standalone=standalone,
+        )
+        self._started = False
+
+    @classmethod
+    def from_file(
+        cls,
+        *paths: str | Path,
+        kinds: Mapping[str, type[Block]] | None = None,
+        open_access: bool = False,
+        standalone: bool = False,
+    ) -> Self:
+        """A gateway from one or several TOML files; a later one may add, never change. `kinds`: the host's own
+        ("constraints.mine": Mine). Raises ConfigError with every problem at once."""
+        loaded = load(paths, Registry(kinds), os.environ)
+        return cls(loaded, open_access=open_access, standalone=standalone)
+
+    @classmethod
+    def from_text(cls, text: str, *, kinds: Mapping[str, type[Block]] | None = None, open_access: bool = False) -> Self:
+        """The same from a string."""
+        return cls(loads(text, Registry(kinds), os.environ), open_access=open_access)
+
+    @property
+    def started(self) -> bool:
+        """Has its lifespan begun? Until then it answers 503 `not_started`."""
+        return self._started
+
+    @property
+    def policy(self) -> str:
+        """The digest of the configuration in force: 64 hex digits."""
+        return self.snapshot.policy
+
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        """What `check` would warn of."""
+        return self.snapshot.warnings
+
+    def answer(
+        self,
+        inbound: Inbound,
+        read: Callable[[], AsyncIterator[bytes]],
+        *,
+        outer: Inbound | None = None,
+        principal: str | None = None,
+    ) -> AbstractAsyncContextManager[Reply]:
+        """Answer one request, whatever its path (relative to the mount). Entering does everything up to the first byte;
+        leaving, in any way, settles and records. `outer`: the host's request around this one. `principal`: a key's
+        name, for in-process use outside any request."""
+        return answering.answer(Run(self.engine, inbound, read, outer, principal), lambda: self._started)
+
+    async def __aenter__(self) -> Self:
+        if self._started:
+            raise RuntimeError("this gateway is started already; enter it once")
+        await self._life_cycle("start")
+        self._started = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._started = False
+        try:
+            await self._life_cycle("stop")
+        finally:
+            await self.engine.clients.aclose()
+
+    async def _life_cycle(self, hook: str) -> None:
+        """Ask every plugin; a start that fails refuses the start, a stop that fails lets the others stop."""
+        implementations = self.snapshot.implementations.of(hook)
+        services = Services(clock=self.engine.clock)
+        for impl in implementations if hook == "start" else reversed(implementations):
+            try:
+                await self.engine.calls(impl, services=services)
+            except PluginError as failure:
+                if hook == "start":
+                    problem = Problem("start_failed", str(failure.__cause__ or failure), path=impl.path)
+                    raise ConfigError([problem]) from failure

@@ -1,0 +1,225 @@
+"""What an upstream's reply is: an answer for the caller, or a failure with its class, and what the caller is told then.
+
+A plain answer is read whole; a stream is held up to its first event. Error bodies are cut at 64 KiB before anything looks
+at them. Source: DESIGN sections 2 ("Times"), 6 and 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import anyio
+import msgspec
+
+from narrows import refusals
+from narrows.dialects.errors import error_document, error_event
+from narrows.dialects.sse import StreamWatch
+from narrows.exchange import Exchange
+from narrows.relay import Relay
+from narrows.run import Run
+from narrows.types import Chunks, Classified, Denial, Failure, FailureClass, Reply, Usage
+from narrows.upstream import UpstreamFault
+
+ERROR_BYTES = 64 * 1024
+ERROR_SECS = 5.0
+ANSWER_BYTES = 64 * 1024 * 1024
+HELD_BYTES = 1024 * 1024
+EVENT_STREAM = "text/event-stream"
+UNANSWERED = "unanswered"
+_PASSED_ON = frozenset({"content-type", "retry-after"})
+
+Classify = Callable[[Failure], Classified]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The caller gets this."""
+
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The attempt failed. `body`: the vendor's own error, `whole` unless it was cut."""
+
+    classified: Classified
+    failure: Failure
+    headers: tuple[tuple[str, str], ...] = ()
+    whole: bool = True
+
+    def told(self, run: Run) -> Reply | Denial:
+        """The failure as the caller gets it: the vendor's status and body where there is an honest one to pass."""
+        failure, kind = self.failure, self.classified.failure_class
+        run.failure_class = str(kind)
+        if failure.status is None:
+            if kind is FailureClass.TIMEOUT:
+                return Denial("upstream_timeout", "the upstream did not answer in time")
+            return Denial("upstream_error", "the upstream could not be reached, or broke off")
+        if kind is FailureClass.AUTHENTICATION:
+            return Denial("upstream_error", "the gateway's credential for this upstream was refused; tell its operator")
+        if 300 <= failure.status < 400:
+            return Denial("upstream_error", "the upstream answered with a redirect; they are not followed")
+        if failure.phase == "stream_event":
+            body = b"data: " + failure.body.replace(b"\n", b"\ndata: ") + b"\n\n"
+            return self._passed(run, failure.status, body, (("content-type", EVENT_STREAM),))
+        if failure.status < 400:
+            return Denial("upstream_error", "the upstream's answer was not a chat completion")
+        if not self.whole:
+            document = error_document("upstream_error", "the upstream's error was too large to pass on", failure.status,
+                                      decision=run.id, policy=run.snapshot.policy)  # fmt: skip
+            return self._passed(run, failure.status, msgspec.json.encode(document), (refusals.JSON,))
+        return self._passed(run, failure.status, failure.body, self.headers)
+
+    def _passed(self, run: Run, status: int, body: bytes, headers: tuple[tuple[str, str], ...]) -> Reply:
+        run.outcome, run.status, run.code = "upstream_error", status, "upstream_error"
+        named = (*refusals.answered(run), ("x-narrows-code", "upstream_error"))
+        return Reply.whole(status, body, (*headers, *named))
+
+
+async def judged(run: Run, exchange: Exchange, reply: Reply, classify: Classify) -> Answered | Failed:
+    """Read as much of the reply as it takes to know what it is. Raises UpstreamFault where it breaks off before that."""
+    headers = tuple((key, value) for key, value in reply.headers if key in _PASSED_ON)
+    media = (reply.header("content-type") or "").partition(";")[0].strip().casefold()
+    if not 200 <= reply.status < 300:
+        body, whole = await _error_body(reply.chunks)
+        return await _failed(run, exchange, reply, classify, "response", body, headers, whole)
+    if exchange.run.call is not None and exchange.run.call.stream and media == EVENT_STREAM:
+        return await _stream(run, exchange, reply, classify)
+    body, whole = await read(reply.chunks, ANSWER_BYTES)
+    answer = _completion(body) if whole else None
+    if answer is None or (exchange.run.call is not None and exchange.run.call.stream):
+        return await _failed(run, exchange, reply, classify, "response", body[:ERROR_BYTES], headers, whole)
+    await run.close_upstream_quietly()
+    exchange.usage, exchange.response_model = answer.tokens(), answer.model
+    exchange.output_bytes = len(body)
+    verdict = classify(Failure(exchange.vendor.kind, "finish", reply.status, body=body))
+    exchange.finish(None if verdict.evidence == UNANSWERED else verdict, answered=True)
+    run.outcome, run.status = "answered", reply.status
+    return Answered(Reply.whole(reply.status, body, (*headers, *refusals.answered(run))))
+
+
+async def _stream(run: Run, exchange: Exchange, reply: Reply, classify: Classify) -> Answered | Failed:
+    """Hold the first event, with the comments before it, until it is known to be no error."""
+    watch = StreamWatch()
+    held = bytearray()
+    async for chunk in reply.chunks:
+        held += chunk
+        watch.feed(chunk)
+        if watch.first_event or watch.error is not None or len(held) > HELD_BYTES:
+            break
+    if watch.error is not None:
+        return await _failed(run, exchange, reply, classify, "stream_event", watch.error, (), True)
+    if not watch.first_event:
+        return await _failed(run, exchange, reply, classify, "response", bytes(held[:ERROR_BYTES]), (), False)
+    run.outcome, run.status = "client_disconnected", reply.status  # until the stream has ended
+    relay = Relay(exchange, reply.chunks, bytes(held), watch, classify, lambda code: _event(run, code))
+    run.upstream = relay
+    headers = (("content-type", reply.header("content-type") or EVENT_STREAM), ("cache-control", "no-cache"))
+    return Answered(Reply(reply.status, (*headers, *refusals.answered(run)), relay))
+
+
+async def _failed(
+    run: Run,
+    exchange: Exchange,
+    reply: Reply,
+    classify: Classify,
+    phase: str,
+    body: bytes,
+    headers: tuple[tuple[str, str], ...],
+    whole: bool,
+) -> Failed:
+    failure = Failure(
+        exchange.vendor.kind,
+        "stream_event" if phase == "stream_event" else "response",
+        reply.status,
+        dict(reply.headers),
+        body[:ERROR_BYTES],
+    )
+    await run.close_upstream_quietly()
+    verdict = classify(failure)
+    if verdict.evidence == UNANSWERED and reply.status < 300:
+        # A 200 that is no answer to this request, and in which no classifier sees an error: the upstream is broken.
+        verdict = Classified(FailureClass.SERVER_ERROR, evidence="not an answer")
+    exchange.finish(verdict, answered=False)
+    return Failed(verdict, failure, headers, whole)
+
+
+async def read(chunks: Chunks, limit: int) -> tuple[bytes, bool]:
+    """The body up to a limit in bytes, and whether that is all of it."""
+    parts = bytearray()
+    async for chunk in chunks:
+        parts += chunk
+        if len(parts) > limit:
+            return bytes(parts[:limit]), False
+    return bytes(parts), True
+
+
+async def _error_body(chunks: Chunks) -> tuple[bytes, bool]:
+    """The beginning of an error body. The status is known and decides most, so a body that breaks off or does not come
+    is no fault of its own."""
+    body = bytearray()
+    with anyio.move_on_after(ERROR_SECS):
+        try:
+            async for chunk in chunks:
+                body += chunk[: ERROR_BYTES + 1 - len(body)]
+                if len(body) > ERROR_BYTES:
+                    break
+            else:
+                return bytes(body), True
+        except UpstreamFault:
+            pass
+    return bytes(body[:ERROR_BYTES]), False
+
+
+class _Details(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _Details | None = None
+
+
+class _Completion(msgspec.Struct):
+    choices: list[msgspec.Raw]
+    model: str | None = None
+    usage: _Usage | None = None
+
+    def tokens(self) -> Usage | None:
+        """What the provider reported; explicit zeros are reported zeros."""
+        if self.usage is None or (self.usage.prompt_tokens is None and self.usage.completion_tokens is None):
+            return None
+        details = self.usage.prompt_tokens_details
+        return Usage(
+            self.usage.prompt_tokens or 0,
+            self.usage.completion_tokens or 0,
+            (details.cached_tokens if details is not None else None) or 0,
+            reported=True,
+        )
+
+
+_COMPLETION = msgspec.json.Decoder(_Completion)
+_CHOICES = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def _completion(body: bytes) -> _Completion | None:
+    """The parts of a chat completion that matter here, or None where it is none."""
+    try:
+        return _COMPLETION.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    try:  # usage or model of an unusual shape is no reason to refuse an answer
+        choices = msgspec.json.decode(_CHOICES.decode(body)["choices"], type=list[msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError, KeyError):
+        return None
+    return _Completion(choices)
+
+
+def _event(run: Run, code: str) -> bytes:
+    message = {
+        "upstream_timeout": "the upstream stalled before its answer was complete",
+        "upstream_incomplete": "the upstream broke off before its answer was complete",
+    }.get(code, "the upstream failed before its answer was complete")
+    return error_event(error_document(code, message, 502, decision=run.id, policy=run.snapshot.policy))

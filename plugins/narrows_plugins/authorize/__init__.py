@@ -1,0 +1,3 @@
+"""Plugins of the hook `authorize`: may this request be served at all? None is built in yet."""
+
+from __future__ import annotations
