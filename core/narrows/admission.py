@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from narrows.attributes import effective
+from narrows.attributes import Attribute, effective
 from narrows.calls import Impl
 from narrows.candidates import Candidates
-from narrows.demands import obligations
+from narrows.demands import RuleFailed, obligations
 from narrows.dialects import chat
 from narrows.dialects.refused import routing_suffix
-from narrows.errors import ContractViolation
+from narrows.errors import ContractViolation, PluginError
 from narrows.holding import Held, Holding, check_allowance
 from narrows.request import Request
 from narrows.run import Run
@@ -23,6 +23,7 @@ _MAY_DENY = {
     "budget": frozenset({"rate_limited", "forbidden"}),
 }
 _SERVER_TOOL = chat.SERVER_TOOL
+_CLIENT_CHARS = 128
 T = TypeVar("T")
 
 
@@ -118,7 +119,10 @@ def resolve(run: Run) -> Denial | None:
     run.said = said
     run.assumed = run.snapshot.reader.assumed(said)
     run.request = Request(route.name, principal, effective(said), call.features, call.sizes)
-    forbidden = route.forbidden(run.snapshot.reader, caller, said)
+    try:
+        forbidden = route.forbidden(run.snapshot.reader, caller, run.request, said)
+    except RuleFailed as failed:
+        raise _failed(run, failed) from failed.error
     if forbidden is not None:
         name, value = forbidden
         return Denial(
@@ -136,11 +140,11 @@ def _server_tools(run: Run) -> Denial | None:
         if feature.startswith(_SERVER_TOOL):
             pool = _present(run.route).pool
             if not any(target.capabilities.get(feature) for target in pool.members(run.granted)):
-                tool = feature.removeprefix(_SERVER_TOOL)
+                tool = feature.removeprefix(_SERVER_TOOL)[:_CLIENT_CHARS]
                 return Denial(
                     "field_refused",
                     f"tools of type {tool!r} run at the vendor, and no target of this route declares them. An operator "
-                    f'can: `capabilities = {{ "{feature}" = true }}` on a target.',
+                    f'can: `capabilities = {{ "{_SERVER_TOOL}{tool}" = true }}` on a target.',
                     "tools",
                 )
     return None
@@ -149,19 +153,28 @@ def _server_tools(run: Run) -> Denial | None:
 def oblige(run: Run) -> Denial | None:
     """4. What the request obliges: said, and assumed where it is silent. Silence is refused where the route says so."""
     route, request = _present(run.route), _present(run.request)
-    obliged = obligations(route.rules, request, effective(run.said), run.assumed)
+    try:
+        obliged = obligations(route.rules, request, effective(run.said), run.assumed)
+    except RuleFailed as failed:
+        raise _failed(run, failed) from failed.error
     run.request = request.obliged(obliged)
     run.candidates = Candidates(route.pool, run.granted)
     missing = sorted(name for name in route.silence_refused if name not in run.said)
     if not missing:
         return None
-    attribute = run.snapshot.reader.attributes[missing[0]]
+    return _unsaid(run.snapshot.reader.attributes[missing[0]])
+
+
+def _unsaid(attribute: Attribute) -> Denial:
+    """What to do where a route needs to know an attribute: say it where it is read, or have it bound."""
     values = ", ".join(sorted(attribute.values or ()))
-    return Denial(
-        "attribute_missing",
-        f"this route needs to know {attribute.name!r}; send the header {attribute.header!r} with one of: {values}",
-        attribute.header,
-    )
+    if "header" in attribute.sources:
+        place, how = attribute.header, f"send the header {attribute.header!r} with one of: {values}"
+    elif "metadata" in attribute.sources:
+        place, how = f"metadata.{attribute.name}", f"put metadata.{attribute.name} into the body, one of: {values}"
+    else:
+        place, how = attribute.name, f"an operator can bind your key or its tenant to one of: {values}"
+    return Denial("attribute_missing", f"this route needs to know {attribute.name!r}; {how}", place)
 
 
 async def authorize(run: Run) -> Denial | None:
@@ -192,7 +205,7 @@ async def budget(run: Run) -> Denial | None:
 
 def unknown_model(model: str) -> Denial:
     """A route that does not exist, or not for this caller: the same answer."""
-    return Denial("unknown_model", f"there is no model {model[:128]!r}; GET /v1/models lists yours", "model")
+    return Denial("unknown_model", f"there is no model {model[:_CLIENT_CHARS]!r}; GET /v1/models lists yours", "model")
 
 
 def _allowed(impl: Impl, denial: Denial) -> Denial:
@@ -204,6 +217,12 @@ def _allowed(impl: Impl, denial: Denial) -> Denial:
             f"it denied with code {denial.code!r}; this hook may use {', '.join(sorted(allowed))}",
         )
     return denial
+
+
+def _failed(run: Run, failed: RuleFailed) -> PluginError:
+    """A constraint raised outside its hook: counted, logged and refused as inside it."""
+    impl = next(impl for impl in _present(run.route).narrowers if impl.plugin == failed.rule)
+    return run.engine.calls.failed(impl, failed.error)
 
 
 def _violation(run: Run, impl: Impl, reason: str) -> ContractViolation:

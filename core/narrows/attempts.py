@@ -103,7 +103,7 @@ async def _attempt(run: Run, target: Target) -> Answered | Failed:
         failure = Failure(vendor.kind, "response", None, transport=fault.transport)
     except (PluginError, Passing):
         failure = Failure(vendor.kind, "response", None, transport="protocol_error")
-    await run.close_upstream()
+    await run.close_upstream_quietly()
     verdict = classified(run, failure, target)
     exchange.finish(verdict, answered=False)
     return Failed(verdict, failure)

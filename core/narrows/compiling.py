@@ -16,19 +16,21 @@ from narrows.attributes import CALLER_SOURCES, Attribute, Reader
 from narrows.calls import Impl
 from narrows.candidates import Pool
 from narrows.config import Loaded, RouteConf, TargetConf
-from narrows.constraints import CheckedConfig, Constraint, Provider
-from narrows.demands import NO_SIZE_OR_FEATURE, Rule, attribute_rules, left
+from narrows.constraints import CheckedConfig, Constraint, Provider, Ranker
+from narrows.demands import Rule, RuleFailed, attribute_rules, left
 from narrows.errors import ConfigError, Problem
 from narrows.failover import FailoverRule
 from narrows.registry import Implementations, Registered
-from narrows.request import Request
+from narrows.request import Request, Sizes
 from narrows.satisfiable import satisfiable
 from narrows.snapshot import Caller, Route, Snapshot, Vendor
-from narrows.types import ANONYMOUS, Principal, Target
+from narrows.types import ANONYMOUS, EMPTY, Principal, Target
 from narrows.upstream import Origin
 
 _HEADER_ONLY = frozenset({"header"})
 ALWAYS_LAST = ("capability", "context_window")
+SMALLEST = Request("", Principal(ANONYMOUS), EMPTY, frozenset(), Sizes(max_output=0))
+"""What a rule is asked about at load: the body that needs least, so what it excludes even here it always excludes."""
 
 
 def compiled(loaded: Loaded) -> Snapshot:
@@ -51,6 +53,7 @@ class _Compiler:
         routes = {name: self._route(conf) for name, conf in self.settings.routes.items()}
         for name, route in routes.items():
             self._check_route(name, route)
+        self._check_judges()
         self._check_hooks()
         if self.problems:
             raise ConfigError([self._placed(problem) for problem in self.problems])
@@ -148,7 +151,7 @@ class _Compiler:
         )
 
     def _silence_refused(self, pool: Pool, rules: tuple[Rule, ...]) -> frozenset[str]:
-        """`refuse` where a rule of the route reads the attribute, and a floor that is empty."""
+        """`refuse` where a rule of the route reads the attribute, and a floor that is empty for the smallest body too."""
         refused = set()
         for attribute in self.reader.attributes.values():
             readers = attribute_rules(rules, attribute.name)
@@ -161,27 +164,42 @@ class _Compiler:
 
     def _left(self, pool: Pool, rules: tuple[Rule, ...], attributes: Mapping[str, frozenset[str]]) -> int:
         try:
-            return left(pool, rules, Request(""), attributes)
-        except Exception as error:  # noqa: BLE001 - demands and excludes are a third party's code, run at load
-            problem = Problem(
-                "bad_plugin",
-                f"a constraint raises {type(error).__name__} for attributes {dict(attributes)!r}: {error}",
-                path=f"constraints.{rules[0].name}" if len(rules) == 1 else "constraints",
-            )
-            if problem not in self.problems:
-                self.problems.append(problem)
+            return left(pool, rules, SMALLEST, attributes)
+        except RuleFailed as failed:
+            self._raises(failed.rule, failed.error, "when it is asked what it demands and excludes")
             return pool.full
 
+    def _satisfiable(self, route: Route) -> bool:
+        readable = tuple(rule for rule in route.rules if not rule.reads_body)
+        try:
+            return satisfiable(route.pool, readable, self.reader.attributes.values())
+        except RuleFailed as failed:
+            self._raises(failed.rule, failed.error, "when it is asked what it demands and excludes")
+            return True
+
+    def _unmet(self, rule: Rule, route: Route) -> tuple[str, ...]:
+        try:
+            return tuple(rule.block.problems(route.pool.targets))
+        except Exception as error:  # noqa: BLE001 - a third party's code, run at load
+            self._raises(rule.name, error, "when it is asked for its problems")
+            return ()
+
+    def _raises(self, rule: str, error: Exception, when: str) -> None:
+        text = f"this constraint raises {type(error).__name__} {when}: {error}"
+        problem = Problem("bad_plugin", text, path=f"constraints.{rule}")
+        if problem not in self.problems:
+            self.problems.append(problem)
+
     def _check_route(self, name: str, route: Route) -> None:
+        before = len(self.problems)
         for rule in route.rules:
             self._left(route.pool, (rule,), {})
-            for text in rule.block.problems(route.pool.targets):
+            for text in self._unmet(rule, route):
                 self.problems.append(Problem("unmet_constraint", f"on route {name!r}: {text}",
                                              path=f"constraints.{rule.name}"))  # fmt: skip
-        if self.problems:
-            return
-        readable = tuple(r for r in route.rules if r.block.reads.isdisjoint(NO_SIZE_OR_FEATURE))
-        if not satisfiable(route.pool, readable, self.reader.attributes.values()):
+        if len(self.problems) > before:
+            return  # what it leaves follows from them
+        if not self._satisfiable(route):
             self.problems.append(
                 Problem(
                     "route_unsatisfiable",
@@ -218,6 +236,18 @@ class _Compiler:
         dispatch: Impl = self.implementations.at(entry.path, "dispatch")
         return Vendor(entry.name, entry.kind.short, block, dispatch, origin, block.max_retries)
 
+    def _check_judges(self) -> None:
+        for entry in self.loaded.blocks:
+            if isinstance(entry.block, Ranker) and entry.block.judges():
+                self.problems.append(
+                    Problem(
+                        "not_built_yet",
+                        f"the ranker {entry.name!r} asks judge models, which this version cannot narrow yet",
+                        path=entry.path,
+                        remedy="Use a ranker that asks none; judges come with the part Sessions.",
+                    )
+                )
+
     def _check_hooks(self) -> None:
         values = {n: a.values for n, a in self.reader.attributes.items() if a.values is not None}
         routes = {name: conf.targets for name, conf in self.settings.routes.items()}
@@ -239,7 +269,7 @@ class _Compiler:
 def _rule(entry: Registered) -> Rule:
     block: Constraint[Any] = entry.block  # type: ignore[assignment]  # the caller asked isinstance
     reads = block.attributes_read() if "attributes" in block.reads else frozenset[str]()
-    return Rule(entry.name, block, entry.kind.prefix, reads)
+    return Rule(entry.name, block, entry.kind.prefix, reads, frozenset(block.reads))
 
 
 def _target(conf: TargetConf, kind: str) -> Target:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Se
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, final
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic import BaseModel, ConfigDict, Field
 
 from narrows.candidates import Candidates
 from narrows.decision import Decision
@@ -57,13 +57,6 @@ class Constraint(Block, ABC, Generic[D]):
     enforce: bool = True
     waivable: bool = False
 
-    _name: str = PrivateAttr("")
-    _prefix: str = PrivateAttr("")
-
-    def bind(self, name: str, prefix: str) -> None:
-        """The core's own, once at load: the name people see, and what a third party's codes begin with."""
-        self._name, self._prefix = name, prefix
-
     @abstractmethod
     def demands(self, request: Request) -> Iterable[D]:
         """What this request obliges, as plain data."""
@@ -85,11 +78,21 @@ class Constraint(Block, ABC, Generic[D]):
     @final
     @hookimpl
     def narrow(self, request: Request, candidates: Candidates) -> Candidates | None:
-        """The core's own: removes what the request's demands under this constraint exclude."""
+        """The core's own: the registry calls `judging` in its place, which knows the block's name."""
+        raise NotImplementedError
+
+
+def judging(name: str, prefix: str, rule: Constraint[Any]) -> Callable[[Request, Candidates], Candidates]:
+    """The `narrow` of a constraint in its place: removes what the request's demands under that name exclude. `prefix` is
+    what a third party's codes begin with."""
+
+    def narrow(request: Request, candidates: Candidates) -> Candidates:
         pool = candidates._pool
-        for obliged in request.demands_of(self._name):
-            candidates = candidates._cut(pool.verdict(self._name, self, obliged.demand, self._prefix))
+        for obliged in request.demands_of(name):
+            candidates = candidates._cut(pool.verdict(name, rule, obliged.demand, prefix))
         return candidates
+
+    return narrow
 
 
 class Ranker(Block, ABC):

@@ -15,10 +15,18 @@ from typing import Any
 
 from narrows.candidates import Pool
 from narrows.constraints import Constraint
-from narrows.request import Demand, Request
+from narrows.request import Demand, Reads, Request
 from narrows.types import EMPTY
 
 NO_SIZE_OR_FEATURE: frozenset[str] = frozenset({"features", "sizes"})
+
+
+class RuleFailed(Exception):
+    """A constraint raised where it was asked outside its hook. `rule` names it, `error` is what it raised."""
+
+    def __init__(self, rule: str, error: Exception) -> None:
+        self.rule, self.error = rule, error
+        super().__init__(f"constraint {rule!r} raises {type(error).__name__}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +37,32 @@ class Rule:
     block: Constraint[Any]
     prefix: str
     attributes: frozenset[str] | None
+    parts: frozenset[Reads]
 
     def reads(self, attribute: str) -> bool:
         """May what the request says of this attribute change what the rule demands?"""
         return self.attributes is None or attribute in self.attributes
 
+    @property
+    def reads_body(self) -> bool:
+        """May a feature or a size of the body change what it demands?"""
+        return not self.parts.isdisjoint(NO_SIZE_OR_FEATURE)
+
     def demanded(self, request: Request, attributes: Mapping[str, frozenset[str]]) -> frozenset[Hashable]:
-        """Its demands for a request that says exactly these attributes."""
-        return frozenset(self.block.demands(request.view(self.block.reads, attributes)))
+        """Its demands for a request that says exactly these attributes. Raises RuleFailed."""
+        try:
+            return frozenset(self.block.demands(request.view(self.parts, attributes)))
+        except Exception as error:
+            raise RuleFailed(self.name, error) from error
 
     def excluded(self, pool: Pool, demands: Iterable[Hashable]) -> int:
-        """The mask of what these demands exclude."""
+        """The mask of what these demands exclude. Raises RuleFailed."""
         mask = 0
-        for demand in demands:
-            mask |= pool.verdict(self.name, self.block, demand, self.prefix).mask
+        try:
+            for demand in demands:
+                mask |= pool.verdict(self.name, self.block, demand, self.prefix).mask
+        except Exception as error:
+            raise RuleFailed(self.name, error) from error
         return mask
 
 
@@ -52,16 +72,25 @@ def obligations(
     said: Mapping[str, frozenset[str]],
     assumed: Mapping[str, frozenset[str]],
 ) -> dict[str, tuple[Demand, ...]]:
-    """What this request obliges, by constraint: said first, then assumed because it is silent."""
+    """What this request obliges, by constraint: said first, then assumed because it is silent; each in one order, so that
+    a refusal counts the same reasons in every process. Raises RuleFailed."""
     obliged: dict[str, tuple[Demand, ...]] = {}
+    views: dict[frozenset[Reads], Request] = {}  # one for each set of readable parts, not one for each rule
     for rule in rules:
-        told = rule.demanded(request, said)
-        rows = [Demand(rule.name, demand, "said") for demand in told]
+        view = views.get(rule.parts)
+        if view is None:
+            view = views[rule.parts] = request.view(rule.parts, said)
+        name = rule.name
+        try:
+            told = frozenset(rule.block.demands(view))
+        except Exception as error:
+            raise RuleFailed(name, error) from error
+        rows = tuple([Demand(name, demand, "said") for demand in _ordered(told)])
         if assumed and (rule.attributes is None or not rule.attributes.isdisjoint(assumed)):
             guessed = rule.demanded(request, {**said, **assumed}) - told
-            rows += [Demand(rule.name, demand, "assumed") for demand in guessed]
+            rows += tuple([Demand(name, demand, "assumed") for demand in _ordered(guessed)])
         if rows:
-            obliged[rule.name] = tuple(rows)
+            obliged[name] = rows
     return obliged
 
 
@@ -74,28 +103,26 @@ def left(pool: Pool, rules: Iterable[Rule], request: Request, attributes: Mappin
 
 
 def attribute_rules(rules: Iterable[Rule], attribute: str) -> tuple[Rule, ...]:
-    """The rules whose demands may depend on this attribute and on nothing of the body."""
-    return tuple(r for r in rules if r.reads(attribute) and r.block.reads.isdisjoint(NO_SIZE_OR_FEATURE))
+    """The rules whose demands may depend on this attribute."""
+    return tuple(rule for rule in rules if rule.reads(attribute))
 
 
 def is_free(
     pool: Pool,
     granted: int,
-    rules: tuple[Rule, ...],
+    readers: tuple[Rule, ...],
     request: Request,
     attribute: str,
     value: str,
     silent: frozenset[str] | None,
 ) -> bool:
     """May anybody say this value of an attribute that nothing binds? Yes where it demands something and leaves no more
-    than silence does. `silent`: the values that silence is read as; None where silence is refused.
+    than silence does. `readers`: the `attribute_rules`; `silent`: the values that silence is read as, None where silence
+    is refused. Raises RuleFailed.
 
     Where no rule of the route reads the attribute, saying it changes nothing: free. What demands nothing (`accept` "*")
     is a privilege.
     """
-    readers = attribute_rules(rules, attribute)
-    if any(rule.reads(attribute) and rule not in readers for rule in rules):
-        return False  # what it leaves depends on the body too, so nothing can be said of it beforehand
     if not readers:
         return True
     alone = {attribute: frozenset({value})}
@@ -107,3 +134,7 @@ def is_free(
     spoken = left(pool, readers, request, alone) & granted
     unspoken = left(pool, readers, request, {attribute: silent}) & granted
     return not spoken & ~unspoken
+
+
+def _ordered(demands: frozenset[Hashable]) -> Iterable[Hashable]:
+    return demands if len(demands) < 2 else sorted(demands, key=repr)

@@ -36,7 +36,7 @@ async def asked(calls: Calls, impl: Impl, request: Request, candidates: Candidat
     """One plugin's answer, through the guard. Raises ContractViolation and PluginError, each naming the plugin."""
     guard = Guard(impl.plugin, candidates, impl.prefix)
     answer = calls.begin(impl, request=request, candidates=candidates)
-    if isawaitable(answer):
+    if type(answer) is not Candidates and isawaitable(answer):  # asked of the few answers that are neither
         answer = await calls.finish(impl, answer)
     try:
         return guard.accept(answer)
@@ -86,7 +86,10 @@ class NoJudges:
 
 
 async def findings(run: Run) -> tuple[Finding, ...]:
-    """The full matrix: what every rule excludes of the whole granted pool, in the order of the rules."""
+    """The full matrix: what every rule excludes of the whole granted pool, in the order of the rules.
+
+    Raises PluginError for a constraint that fails now, though the set is empty already: order changes nothing.
+    """
     route, request = run.route, run.request
     if route is None or request is None or run.candidates is None:
         return ()
@@ -95,7 +98,10 @@ async def findings(run: Run) -> tuple[Finding, ...]:
     for impl in route.narrowers:
         if isinstance(impl.owner, Constraint):
             for row in request.demands_of(impl.plugin):
-                cut = route.pool.verdict(impl.plugin, impl.owner, row.demand, impl.prefix)
+                try:
+                    cut = route.pool.verdict(impl.plugin, impl.owner, row.demand, impl.prefix)
+                except Exception as error:
+                    raise run.engine.calls.failed(impl, error) from error
                 found.append(Finding(cut, row.source == "assumed"))
         else:
             found += [Finding(cut) for cut in await _alone(run, impl, request, whole)]

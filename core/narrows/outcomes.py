@@ -14,19 +14,16 @@ import msgspec
 
 from narrows import refusals
 from narrows.dialects.errors import error_document, error_event
-from narrows.dialects.sse import StreamWatch
 from narrows.exchange import Exchange
-from narrows.relay import Relay
+from narrows.relay import ERROR_BYTES, UNANSWERED, Beginning, Relay
 from narrows.run import Run
 from narrows.types import Chunks, Classified, Denial, Failure, FailureClass, Reply, Usage
 from narrows.upstream import UpstreamFault
 
-ERROR_BYTES = 64 * 1024
 ERROR_SECS = 5.0
 ANSWER_BYTES = 64 * 1024 * 1024
 HELD_BYTES = 1024 * 1024
 EVENT_STREAM = "text/event-stream"
-UNANSWERED = "unanswered"
 _PASSED_ON = frozenset({"content-type", "retry-after"})
 
 Classify = Callable[[Failure], Classified]
@@ -60,15 +57,16 @@ class Failed:
             return Denial("upstream_error", "the gateway's credential for this upstream was refused; tell its operator")
         if 300 <= failure.status < 400:
             return Denial("upstream_error", "the upstream answered with a redirect; they are not followed")
-        if failure.phase == "stream_event":
+        if failure.phase == "stream_event" and self.whole:
             body = b"data: " + failure.body.replace(b"\n", b"\ndata: ") + b"\n\n"
             return self._passed(run, failure.status, body, (("content-type", EVENT_STREAM),))
         if failure.status < 400:
             return Denial("upstream_error", "the upstream's answer was not a chat completion")
         if not self.whole:
-            document = error_document("upstream_error", "the upstream's error was too large to pass on", failure.status,
-                                      decision=run.id, policy=run.snapshot.policy)  # fmt: skip
-            return self._passed(run, failure.status, msgspec.json.encode(document), (refusals.JSON,))
+            document = error_document("upstream_error", "the upstream's error was too large, or came only in part",
+                                      failure.status, decision=run.id, policy=run.snapshot.policy)  # fmt: skip
+            named = (refusals.JSON, *(field for field in self.headers if field[0] == "retry-after"))
+            return self._passed(run, failure.status, msgspec.json.encode(document), named)
         return self._passed(run, failure.status, failure.body, self.headers)
 
     def _passed(self, run: Run, status: int, body: bytes, headers: tuple[tuple[str, str], ...]) -> Reply:
@@ -89,7 +87,7 @@ async def judged(run: Run, exchange: Exchange, reply: Reply, classify: Classify)
     body, whole = await read(reply.chunks, ANSWER_BYTES)
     answer = _completion(body) if whole else None
     if answer is None or (exchange.run.call is not None and exchange.run.call.stream):
-        return await _failed(run, exchange, reply, classify, "response", body[:ERROR_BYTES], headers, whole)
+        return await _failed(run, exchange, reply, classify, "response", body, headers, whole)
     await run.close_upstream_quietly()
     exchange.usage, exchange.response_model = answer.tokens(), answer.model
     exchange.output_bytes = len(body)
@@ -101,19 +99,20 @@ async def judged(run: Run, exchange: Exchange, reply: Reply, classify: Classify)
 
 async def _stream(run: Run, exchange: Exchange, reply: Reply, classify: Classify) -> Answered | Failed:
     """Hold the first event, with the comments before it, until it is known to be no error."""
-    watch = StreamWatch()
-    held = bytearray()
+    begun = Beginning()
     async for chunk in reply.chunks:
-        held += chunk
-        watch.feed(chunk)
-        if watch.first_event or watch.error is not None or len(held) > HELD_BYTES:
+        begun.feed(chunk)
+        if begun.known or begun.size > HELD_BYTES:
             break
-    if watch.error is not None:
-        return await _failed(run, exchange, reply, classify, "stream_event", watch.error, (), True)
-    if not watch.first_event:
-        return await _failed(run, exchange, reply, classify, "response", bytes(held[:ERROR_BYTES]), (), False)
+    else:
+        begun.end()
+    error = begun.watch.error
+    if error is not None:
+        return await _failed(run, exchange, reply, classify, "stream_event", error, (), len(error) <= ERROR_BYTES)
+    if not begun.known or (begun.ended and not begun.complete):
+        return await _failed(run, exchange, reply, classify, "response", b"".join(begun.held), (), False)
     run.outcome, run.status = "client_disconnected", reply.status  # until the stream has ended
-    relay = Relay(exchange, reply.chunks, bytes(held), watch, classify, lambda code: _event(run, code))
+    relay = Relay(exchange, reply.chunks, begun, classify, lambda code: _event(run, code))
     run.upstream = relay
     headers = (("content-type", reply.header("content-type") or EVENT_STREAM), ("cache-control", "no-cache"))
     return Answered(Reply(reply.status, (*headers, *refusals.answered(run)), relay))

@@ -148,5 +148,7 @@ def _blocked_fallback(run: Run) -> bool:
     """Did the request end in a moving class while a constraint had removed a target of its route?"""
     if not run.attempts or run.candidates is None or not run.candidates._cuts:
         return False
+    if run.outcome == "client_disconnected":
+        return False  # nothing failed: the caller left, and its last attempt has no class of its own
     last = run.attempts[-1].failure_class
     return last != "ok" and disposition(FailureClass(last)) == "move"

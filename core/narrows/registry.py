@@ -16,7 +16,7 @@ from typing import Any
 import pluggy
 
 from narrows.calls import Impl
-from narrows.constraints import API, Authenticator, Block, Constraint, Provider, Ranker, Sink
+from narrows.constraints import API, Authenticator, Block, Constraint, Provider, Ranker, Sink, judging
 from narrows.errors import ConfigError, Problem
 from narrows.hookspecs import EVERY_HOOK, PROJECT, Hooks
 
@@ -168,13 +168,14 @@ class Implementations:
         except (pluggy.PluginValidationError, ValueError) as error:
             yield _problem(entry, f"was refused: {str(error).splitlines()[-1].strip()}")
             return
-        if isinstance(entry.block, Constraint):
-            entry.block.bind(entry.name, entry.kind.prefix)
         for caller in manager.get_hookcallers(entry.block) or ():
             for found in caller.get_hookimpls():
                 if found.plugin is entry.block:
+                    function, arguments = found.function, tuple(found.argnames)
+                    if caller.name == "narrow" and isinstance(entry.block, Constraint):
+                        function = judging(entry.name, entry.kind.prefix, entry.block)
                     impl = Impl(
-                        entry.name, entry.path, caller.name, found.function, tuple(found.argnames),
+                        entry.name, entry.path, caller.name, function, arguments,
                         entry.kind.distribution, entry.kind.prefix, entry.block,
                     )  # fmt: skip
                     self._by_hook[caller.name].append(impl)

@@ -1,22 +1,65 @@
 """From the upstream's stream to the caller's, byte for byte, and how it may end.
 
-The first event was held until it was classified; after the first byte nothing moves. Whole lines are forwarded as they
-come; a line that is not complete waits for its end, so that a cut never leaves half an event in front of our error
-event. A stream that broke ends with an error event and never with `[DONE]`. Source: DESIGN section 6.
+The first event was held until it was classified; after the first byte nothing moves. Every further event is read before
+it is forwarded, and forwarded as soon as it is whole: an error in which a vendor quotes a key never gets out, and a cut
+never leaves half an event in front of ours. A stream that broke ends with an error event and never with `[DONE]`. Source:
+DESIGN section 6.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Literal
 
+from narrows.dialects.cutting import EventCutter
 from narrows.dialects.sse import StreamWatch
 from narrows.exchange import Exchange
 from narrows.types import Chunks, Classified, Failure, FailureClass
 from narrows.upstream import UpstreamFault
 
-LONGEST_LINE = 1 << 20
-"""A longer line is forwarded in pieces: memory is bounded, and nobody is cut there but by a fault."""
+ERROR_BYTES = 64 * 1024
+"""Of an error no more than this is looked at. One that is larger cannot be judged, so it is not passed on either."""
+
+UNANSWERED = "unanswered"
+"""The evidence of a verdict that no classifier gave."""
+
+
+@dataclass(slots=True)
+class Beginning:
+    """A stream up to its first event, and what has been made of it. `held`: what was read, event by event."""
+
+    cutter: EventCutter = field(default_factory=EventCutter)
+    watch: StreamWatch = field(default_factory=StreamWatch)
+    held: list[bytes] = field(default_factory=list)
+    size: int = 0
+    ended: bool = False
+
+    @property
+    def known(self) -> bool:
+        """Has the first event been read?"""
+        return self.watch.first_event is not None
+
+    @property
+    def complete(self) -> bool:
+        """Is everything that an answer needs behind us?"""
+        return self.watch.done or self.watch.finish is not None
+
+    def feed(self, chunk: bytes) -> None:
+        """The next bytes."""
+        self.size += len(chunk)
+        for piece in self.cutter.feed(chunk):
+            self.watch.feed(piece)
+            self.held.append(piece)
+
+    def end(self) -> None:
+        """The stream is over: an event that lacks only its blank line counts."""
+        self.ended = True
+        rest = self.cutter.rest()
+        self.watch.feed(rest)
+        self.watch.end()
+        self.held.append(rest)
 
 
 class Relay:
@@ -27,19 +70,17 @@ class Relay:
         self,
         exchange: Exchange,
         source: Chunks,
-        held: bytes,
-        watch: StreamWatch,
+        beginning: Beginning,
         classify: Callable[[Failure], Classified],
         error_event: Callable[[str], bytes],
     ) -> None:
-        self._exchange, self._chunks, self._watch = exchange, source, watch
+        """`classify`: what a failure is. `error_event`: our own, for a stable code, in the caller's dialect."""
+        self._exchange, self._chunks = exchange, source
         self._source: AsyncIterator[bytes] = aiter(source)
+        self._cutter, self._watch = beginning.cutter, beginning.watch
         self._classify, self._error_event = classify, error_event
-        self._ready: deque[bytes] = deque()
-        self._tail = b""
+        self._ready: deque[bytes] = deque([b"".join(beginning.held)])
         self._over = False
-        self._forward(held)
-        self._look()
 
     def __aiter__(self) -> Relay:
         return self
@@ -53,85 +94,92 @@ class Relay:
             except StopAsyncIteration:
                 self._ended()
             except UpstreamFault as fault:
-                self._broken(Failure(self._exchange.vendor.kind, "stream_event", 200, transport=fault.transport))
+                self._broke(fault.transport)
             else:
-                self._watch.feed(chunk)
-                self._forward(chunk)
-                self._look()
+                self._take(self._cutter.feed(chunk))
         return self._ready.popleft()
 
     async def aclose(self) -> None:
-        """Close the upstream. The row is written by what was known."""
-        self._over = True
-        self._note()
-        self._exchange.finish(None, answered=True)
+        """Close the upstream. The row is written by what was known. A caller that has `[DONE]` has the whole answer."""
+        if not self._over:
+            self._over = True
+            self._settle("answered" if self._watch.done else "client_disconnected")
         await self._chunks.aclose()
 
-    def _forward(self, chunk: bytes) -> None:
-        data = self._tail + chunk
-        end = data.rfind(b"\n") + 1
-        if len(data) - end > LONGEST_LINE:
-            end = len(data)
-        if end:
-            self._ready.append(data[:end])
-        self._tail = data[end:]
+    def _take(self, pieces: Iterable[bytes]) -> None:
+        """Forward these events, each read before. An error event of the upstream ends the stream: what follows it is
+        not passed, a `[DONE]` least of all."""
+        good: list[bytes] = []
+        for piece in pieces:
+            self._watch.feed(piece)
+            if self._watch.error is not None:
+                self._failed(good, piece, self._watch.error)
+                return
+            good.append(piece)
+        self._forward(good)
 
-    def _look(self) -> None:
-        """An error event of the upstream ends the stream: it is passed, whatever follows it is not."""
-        if self._watch.error is None or self._over:
-            return
+    def _forward(self, pieces: list[bytes]) -> None:
+        chunk = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if chunk:
+            self._ready.append(chunk)
+
+    def _failed(self, good: list[bytes], piece: bytes, error: bytes) -> None:
         self._over = True
-        run = self._exchange.run
-        classified = self._classify(Failure(self._exchange.vendor.kind, "stream_event", 200, body=self._watch.error))
-        run.outcome, run.code = "upstream_error", "upstream_error"
-        if classified.failure_class is FailureClass.AUTHENTICATION:
+        classified = self._classify(self._failure(body=error))
+        if classified.failure_class is FailureClass.AUTHENTICATION or len(error) > ERROR_BYTES:
             # Vendors echo keys in these: the operator's fault is told in our words.
-            self._ready.clear()
-            self._ready.append(b"\n" + self._error_event("upstream_error"))
-        else:
-            self._ready = deque(_without_done(chunk) for chunk in self._ready)
-        self._note()
-        self._exchange.finish(classified, answered=True)
+            piece = self._ours("upstream_error")
+        self._forward([*good, piece])
+        run = self._exchange.run
+        run.outcome, run.code = "upstream_error", "upstream_error"
+        self._finish(classified)
 
     def _ended(self) -> None:
         """The upstream closed cleanly. Without `[DONE]` and without a finish it broke off all the same."""
-        self._over = True
-        if not self._watch.done and self._watch.finish is None:
-            self._broken(Failure(self._exchange.vendor.kind, "stream_event", 200, transport="stream_cut"))
+        rest = self._cutter.rest()
+        self._watch.feed(rest)
+        self._watch.end()
+        if self._watch.error is not None:
+            self._failed([], rest, self._watch.error)
+        elif self._watch.done or self._watch.finish is not None:
+            self._complete(rest)
+        else:
+            self._broke("stream_cut")
+
+    def _broke(self, transport: str) -> None:
+        """It stalled, or the connection went. Behind `[DONE]` nothing can be missing."""
+        if self._watch.done:
+            self._complete(b"")
             return
-        if self._tail:
-            self._ready.append(self._tail)
-            self._tail = b""
-        self._note()
-        finish = self._watch.finish
-        classified = None
-        if finish is not None:
-            classified = self._classify_finish(finish)
-        self._exchange.run.outcome = "answered"
-        self._exchange.finish(classified, answered=True)
-
-    def _classify_finish(self, finish: bytes) -> Classified | None:
-        classified = self._classify(Failure(self._exchange.vendor.kind, "finish", 200, body=finish))
-        return None if classified.evidence == "unanswered" else classified
-
-    def _broken(self, failure: Failure) -> None:
         self._over = True
-        classified = self._classify(failure)
-        timed_out = classified.failure_class is FailureClass.TIMEOUT
+        classified = self._classify(self._failure(transport=transport))
         run = self._exchange.run
         run.outcome = "upstream_incomplete"
-        run.code = "upstream_timeout" if timed_out else "upstream_incomplete"
-        # The blank line ends an event whose lines were all forwarded; half a line was not.
-        self._ready.append(b"\n" + self._error_event(run.code))
-        self._note()
-        self._exchange.finish(classified, answered=True)
+        run.code = "upstream_timeout" if classified.failure_class is FailureClass.TIMEOUT else "upstream_incomplete"
+        self._forward([self._ours(run.code)])
+        self._finish(classified)
 
-    def _note(self) -> None:
+    def _complete(self, rest: bytes) -> None:
+        self._over = True
+        self._forward([rest])
+        self._settle("answered")
+
+    def _settle(self, outcome: Literal["answered", "client_disconnected"]) -> None:
+        """It ended without a fault; a finish may still tell of a refusal."""
+        classified = None
+        if self._watch.finish is not None:
+            classified = self._classify(Failure(self._exchange.vendor.kind, "finish", 200, body=self._watch.finish))
+        self._exchange.run.outcome = outcome
+        self._finish(None if classified is None or classified.evidence == UNANSWERED else classified)
+
+    def _finish(self, classified: Classified | None) -> None:
         self._exchange.usage = self._watch.usage
         self._exchange.output_bytes = self._watch.output_bytes
+        self._exchange.finish(classified, answered=True)
 
+    def _failure(self, body: bytes = b"", transport: str | None = None) -> Failure:
+        return Failure(self._exchange.vendor.kind, "stream_event", 200, body=body[:ERROR_BYTES], transport=transport)
 
-def _without_done(chunk: bytes) -> bytes:
-    for mark in (b"data: [DONE]", b"data:[DONE]"):
-        chunk = chunk.partition(mark)[0]
-    return chunk
+    def _ours(self, code: str) -> bytes:
+        """Our error event. Where half of an overlong event is out, its end comes first."""
+        return (b"\n\n" if self._cutter.inside else b"") + self._error_event(code)

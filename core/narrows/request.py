@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from narrows.types import EMPTY, Principal
 
@@ -28,8 +28,7 @@ class Sizes:
     body_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(NamedTuple):
     """One obligation of one constraint, and where it came from."""
 
     constraint: str

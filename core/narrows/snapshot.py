@@ -13,7 +13,7 @@ from narrows.attributes import CALLER_SOURCES, Reader, Said
 from narrows.calls import Impl
 from narrows.candidates import Pool
 from narrows.constraints import Provider
-from narrows.demands import Rule, is_free
+from narrows.demands import Rule, attribute_rules, is_free
 from narrows.errors import Problem
 from narrows.failover import FailoverRule
 from narrows.registry import Implementations
@@ -77,8 +77,8 @@ class Route:
             self._granted[principal.name] = mask
         return mask
 
-    def forbidden(self, reader: Reader, caller: Caller, said: Said) -> tuple[str, str] | None:
-        """The first (attribute, value) that this caller says and may not: neither free nor granted."""
+    def forbidden(self, reader: Reader, caller: Caller, request: Request, said: Said) -> tuple[str, str] | None:
+        """The first (attribute, value) that this caller says and may not: neither free nor granted. Raises RuleFailed."""
         principal = caller.principal
         for name, sources in said.items():
             attribute = reader.attributes[name]
@@ -87,17 +87,19 @@ class Route:
             leave = principal.may_say.get(name, frozenset())
             for source in CALLER_SOURCES:
                 for value in sorted(sources.get(source, frozenset()) - leave):
-                    if not self._is_free(reader, principal, name, value):
+                    if not self._is_free(reader, request, name, value):
                         return name, value
         return None
 
-    def _is_free(self, reader: Reader, principal: Principal, name: str, value: str) -> bool:
-        key = (principal.name, name, value)
+    def _is_free(self, reader: Reader, request: Request, name: str, value: str) -> bool:
+        key = (request.principal.name, name, value)
         known = self._free.get(key)
         if known is None:
             silent = None if name in self.silence_refused else reader.attributes[name].values
-            request = Request(self.name, principal)
-            known = is_free(self.pool, self.granted(principal), self.rules, request, name, value, silent)
+            readers = attribute_rules(self.rules, name)
+            known = is_free(self.pool, self.granted(request.principal), readers, request, name, value, silent)
+            if any(rule.reads_body for rule in readers):
+                return known  # of this body; another one may make the value a privilege
             if len(self._free) >= _FREE_CACHED:
                 self._free.clear()
             self._free[key] = known

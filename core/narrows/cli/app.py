@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Callable
+from textwrap import dedent, indent
 from typing import Annotated
 
 import typer
@@ -48,20 +50,45 @@ def narrows(
     """The LLM gateway whose policy can be proved: eligibility before preference."""
 
 
-app.command(
-    epilog="\b\nExample:\n  narrows serve policy.toml routes.toml --port 8000\n  curl http://127.0.0.1:8000/health/ready"
-)(serve)
-app.command(epilog="\b\nExample:\n  narrows check policy.toml routes.toml")(check)
-app.command(
-    epilog="\b\nExample:\n  narrows explain policy.toml routes.toml --route chat --key ci --header x-region=eu"
-)(explain)
-app.command(epilog="\b\nExample:\n  narrows plugins\n  narrows plugins policy.toml routes.toml --json")(plugins)
-app.command(epilog="\b\nExample:\n  narrows keygen")(keygen)
-app.command(
-    epilog='\b\nExample:\n  echo \'{"kind": "openai_compatible", "status": 429, "body": {"error": {"code": '
-    '"insufficient_quota"}}}\' | narrows classify'
-)(classify)
-app.command(epilog="\b\nExample:\n  narrows demo --port 8080")(demo)
+_EXAMPLES: dict[Callable[..., None], str] = {
+    demo: """
+        narrows demo --port 8080
+        curl -si http://127.0.0.1:8080/v1/chat/completions …       (it prints the lines to paste)
+    """,
+    serve: """
+        narrows serve policy.toml routes.toml --port 8000
+        curl http://127.0.0.1:8000/health/ready
+        {"status":"ready","policy":"5d1e…"}
+    """,
+    check: """
+        narrows check narrows.toml
+        narrows.toml:19: targets.us.regoin: 'regoin' is no key here. Did you mean 'region'? …
+        1 problem
+    """,
+    explain: """
+        narrows explain narrows.toml --route chat --header x-region=eu
+        target     residency             eligible
+        us-large   region is us, not eu  no
+        eu-main    ✓                     yes
+    """,
+    plugins: """
+        narrows plugins narrows.toml
+        plugin                 kind                         distribution   hooks          status
+        constraints.residency  constraints.attribute_match  narrows 0.1.0  narrow, check  active
+    """,
+    keygen: """
+        narrows keygen
+        nrw_…                                                      (for the caller, shown once)
+        [keys.NAME]                                                (for the configuration)
+        sha256 = "…"
+    """,
+    classify: """
+        echo '{"id": 1, "kind": "openai_compatible", "phase": "response", "status": 429}' | narrows classify
+        {"id":1,"class":"rate_limited","moves":true,"endpoint_dead":false,"retry_after":null,"evidence":"status"}
+    """,
+}
+for _command, _example in _EXAMPLES.items():
+    app.command(epilog="\b\nExample:\n" + indent(dedent(_example).strip(), "  "))(_command)
 
 
 def run() -> None:

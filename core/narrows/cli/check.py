@@ -15,7 +15,7 @@ from narrows.errors import ConfigError, Problem
 if TYPE_CHECKING:
     from narrows.snapshot import Snapshot
 
-FILES = typer.Argument(metavar="FILE...", help="TOML files; a later one may add, never change.", show_default=False)
+FILES = typer.Argument(metavar="FILE", help="TOML files; a later one may add, never change.")
 
 
 def check(
@@ -23,7 +23,10 @@ def check(
     diff: Annotated[bool, typer.Option("--diff", help="Compare OLD NEW: what was widened (not built yet).")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print {ok, policy, problems, …} as JSON.")] = False,
 ) -> None:
-    """Load a configuration and print everything that is wrong with it. Starts nothing."""
+    """Print everything that is wrong with a configuration.
+
+    Starts nothing.
+    """
     if diff:
         not_built("`narrows check --diff`", as_json=as_json)
     try:

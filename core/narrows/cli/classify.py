@@ -52,7 +52,11 @@ class Line(msgspec.Struct):
 def classify(
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines, which is what it prints anyway.")] = False,
 ) -> None:
-    """Say what upstream failures are: JSON lines on stdin, JSON lines on stdout."""
+    """Say what upstream failures are.
+
+    JSON lines on stdin, JSON lines on stdout. A line that cannot be read is answered with an error, and the exit code
+    is 1.
+    """
     from narrows.classifying import Classifier
 
     try:

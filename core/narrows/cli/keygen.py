@@ -17,7 +17,10 @@ PREFIX: Final = "nrw_"
 def keygen(
     as_json: Annotated[bool, typer.Option("--json", help="Print {key, sha256} as JSON.")] = False,
 ) -> None:
-    """Make a client key: the key for its user, the hash for the configuration."""
+    """Make a client key.
+
+    The key is for its user, the hash for the configuration.
+    """
     key = PREFIX + secrets.token_urlsafe(KEY_BYTES)
     digest = hashlib.sha256(key.encode()).hexdigest()
     if as_json:

@@ -87,12 +87,9 @@ def refuse(problems: Sequence[Problem], *, as_json: bool = False) -> NoReturn:
 
 def not_built(what: str, *, as_json: bool = False) -> NoReturn:
     """End with the problem `not_built_yet`."""
-    refuse([Problem("not_built_yet", f"{what} is not built yet", remedy="It comes in a later release.")], as_json=as_json)
-
-
-def missing_extra(command: str, extra: str) -> NoReturn:
-    """End, naming the extra that `command` needs."""
-    fail(f"`narrows {command}` needs an extra:", f"pip install 'narrows[{extra}]'")
+    refuse(
+        [Problem("not_built_yet", f"{what} is not built yet", remedy="It comes in a later release.")], as_json=as_json
+    )
 
 
 def told(problem: Problem) -> Text:

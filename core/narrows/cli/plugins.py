@@ -45,11 +45,14 @@ class Row:
 
 def plugins(
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE]...", help="TOML files, to see which kinds they use.")
+        list[Path] | None, typer.Argument(metavar="FILE", help="TOML files, to see which kinds they use.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
 ) -> None:
-    """List the installed plugins: kind, distribution, version, hooks, and whether FILE uses them."""
+    """List the installed plugins.
+
+    With their distribution and hooks, and whether FILE uses them.
+    """
     from narrows.registry import Registry
 
     broken: list[Problem] = []
@@ -99,8 +102,8 @@ def _table(rows: Sequence[Row]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table("name", "kind", "distribution", "hooks", "status", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table("plugin", "kind", "distribution", "hooks", "status", box=SIMPLE_HEAD, pad_edge=False)
     for row in rows:
         came_from = f"{row.kind.distribution} {row.kind.version}".strip()
-        table.add_row(row.name, row.kind.name, came_from, ", ".join(hooks_of(row.cls)), row.status)
+        table.add_row(row.path or row.name, row.kind.name, came_from, ", ".join(hooks_of(row.cls)), row.status)
     console().print(table)

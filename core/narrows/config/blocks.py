@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from narrows.config.places import Path
 from narrows.config.problems import bad_value, missing, unknown_key, validated
+from narrows.config.secrecy import shown
 from narrows.config.tree import Report, dotted
 from narrows.config.unbuilt import ANY, planned_words
 from narrows.config.words import listed, nearest
@@ -137,7 +138,7 @@ class _Builder:
             self.report.add(
                 "unknown_kind",
                 path,
-                f"there is no such kind of {group}; available: {listed(available) or 'none'}",
+                f"there is no kind {shown(word) or 'of that name'} of {group}; available: {listed(available) or 'none'}",
                 suggestion=nearest(word, (*available, *planned_words(*key))),
                 remedy="Correct the word, or install the distribution that brings it.",
             )

@@ -9,7 +9,7 @@ from pathlib import Path as FilePath
 from narrows.config.blocks import build_blocks
 from narrows.config.canonical import canonical_form, policy_digest
 from narrows.config.checks import check_tables, check_variables
-from narrows.config.compiling import settings_of
+from narrows.config.conversion import settings_of
 from narrows.config.credentials import refuse_secrets
 from narrows.config.problems import More, validated
 from narrows.config.reading import merge, odd_values, parse, read_files

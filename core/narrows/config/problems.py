@@ -61,12 +61,7 @@ _WORDS = re.compile(r"'([^']*)'")
 _LONGEST_TEXT = 300
 
 
-def nothing_more(path: Path) -> Collection[str]:
-    """No key but the model's own and the planned ones."""
-    return ()
-
-
-def validated(model: type[M], data: dict[str, Any], base: Path, report: Report, more: More = nothing_more) -> M | None:
+def validated(model: type[M], data: dict[str, Any], base: Path, report: Report, more: More) -> M | None:
     """The data as an instance of the model, or None after reporting everything that is wrong with it.
 
     `base`: the path of `data`. `more`: keys that a table may have beside the model's; such a table goes to `aside`.
@@ -77,8 +72,9 @@ def validated(model: type[M], data: dict[str, Any], base: Path, report: Report, 
             return model.model_validate_json(json.dumps(data))
         except ValidationError as error:
             found = error.errors(include_url=False, include_input=False)
-        unknown = [one for one in found if one["type"] in UNKNOWN]
-        repaired = [_repair(model, one, data, base, report, more) for one in unknown]
+        # Each once (every member of a union reports it), with its place before any repair moves things.
+        unknown = {_real(one, data): one for one in found if one["type"] in UNKNOWN}
+        repaired = [_repair(model, path, one, data, base, report, more) for path, one in unknown.items()]
         if not any(repaired):
             _report_values(found, data, base, report)
             return None
@@ -110,14 +106,19 @@ def bad_value(report: Report, path: Path, message: str, remedy: str, suggestion:
 
 
 def _repair(
-    model: type[BaseModel], error: ErrorDetails, data: dict[str, Any], base: Path, report: Report, more: More
+    model: type[BaseModel],
+    path: Path,
+    error: ErrorDetails,
+    data: dict[str, Any],
+    base: Path,
+    report: Report,
+    more: More,
 ) -> bool:
-    """Take the key out, or give it the name it was meant to have. False where it is gone already."""
-    path = _real(error, data)
+    """Take the key out, or give it the name it was meant to have. False where no such key is found."""
     *outer, key = path or ("",)
     table = _at(data, tuple(outer))
-    if not isinstance(table, dict) or key not in table:
-        return False  # a union reports it once for each of its members
+    if not isinstance(table, dict) or key not in table or key not in error["loc"][-2:]:
+        return False
     here = (*base, *outer)
     aside = (*more(here), *planned_keys(here))
     if key in aside:
@@ -177,7 +178,7 @@ def _report_value(errors: list[ErrorDetails], value: object, path: Path, report:
     given = f", not {_kind(value)}" if errors[0]["type"] in _TYPES else ""
     if errors[0]["type"] in ("literal_error", "enum", *_LIMITS) and (short := shown(value)) is not None:
         given = f", not {short}"
-    said = " or ".join(expected)
+    said = " or ".join(text.removeprefix("must be ") if place else text for place, text in enumerate(expected))
     colon = " " if said.startswith(("is ", "has ", "holds ", "must ", "should ")) else ": "
     name = f"{path[-1]!r}" if isinstance(path[-1], str) else f"element {path[-1]} of {path[-2]!r}"
     bad_value(report, path, f"{name}{colon}{said}{given}", remedy or "Correct the value.", suggestion)
@@ -190,7 +191,8 @@ def _expected(error: ErrorDetails) -> tuple[str, str]:
         return _TYPES[kind]
     if kind in _LIMITS:
         key, text = _LIMITS[kind]
-        return text.format(context.get(key)), ""
+        limit = context.get(key)
+        return text.format(f"{limit:g}" if isinstance(limit, float) else limit), ""
     if kind in ("literal_error", "enum"):
         return f"must be {context.get('expected')}", "Write one of these."
     if kind in ("value_error", "assertion_error"):

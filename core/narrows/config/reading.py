@@ -21,9 +21,21 @@ from narrows.errors import Problem
 DEEPEST: Final = 24
 """Levels of tables and lists; more are a mistake, and would exhaust the stack of whoever reads them."""
 
-CLOSED: Final = ("attributes", "constraints", "tenants", "keys", "operators")
-"""Named tables of these groups cannot be added to by a later file: what a rule leaves out is part of the rule."""
+CLOSED: Final = (
+    "attributes",
+    "constraints",
+    "providers",
+    "authenticators",
+    "plugins",
+    "sinks",
+    "tenants",
+    "keys",
+    "operators",
+)
+"""Named tables of these groups cannot be added to by a later file: what a rule leaves out is part of the rule, and a
+proxy that is added to a provider would change where its traffic goes."""
 
+_INT_BITS = 63
 _AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
 _QUOTED = re.compile(r"\(.*\)|'.*'|\".*\"")
 
@@ -89,12 +101,14 @@ def merge(source: Source, report: Report) -> None:
 
 
 def odd_values(tree: Tree, report: Report) -> None:
-    """Refuse what TOML has and no setting takes: dates, infinite numbers. They are taken out, to go on checking."""
+    """Refuse what TOML has and no setting takes: dates, infinite and huge numbers. They are taken out, to go on checking."""
     for table, key, value, path in list(_leaves(tree.data, ())):
         if isinstance(value, datetime | date | time):
             message, remedy = "is a date or time; no setting takes one", "Write it as text, in quotes."
         elif isinstance(value, float) and not math.isfinite(value):
             message, remedy = "is no finite number", "Write a number, or leave the key out."
+        elif isinstance(value, int) and value.bit_length() > _INT_BITS:
+            message, remedy = "is too large a number", "Write one that 64 bits can hold."
         else:
             continue
         report.add("wrong_type", path, f"{path[-1]!r} {message}", remedy=remedy)

@@ -1,6 +1,6 @@
 """The tables of the file as pydantic models: which keys there are, and of which type. Strict, nothing unknown.
 
-These are the shapes as they are written; `compiling` makes `Settings` of them. The texts of the ValueErrors below are
+These are the shapes as they are written; `conversion` makes `Settings` of them. The texts of the ValueErrors below are
 shown to people, so none repeats a value.
 """
 
@@ -25,6 +25,7 @@ CAPABILITIES: Final = (
     "json_schema",
     "parallel_tools",
     "reasoning",
+    "streaming",
     "tools",
     "video",
     "vision",

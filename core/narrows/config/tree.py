@@ -93,6 +93,8 @@ class Report:
         if any(written[:end] in self._silent for end in range(1, len(written) + 1)):
             return
         message = message if message.endswith((".", "…")) else f"{message}."
+        while len(written) > 1 and isinstance(written[-1], int):
+            written = written[:-1]  # a path names keys; the line is the element's own
         file, line = place or self.tree.place(at or path) or (None, None)
         self.append(Problem(code, message, dotted(written), file, line, suggestion, remedy, severity))
 

@@ -17,8 +17,10 @@ Members = dict[str, msgspec.Raw]
 
 _DEEPEST = 128
 _CHEAP = 100
+_KEY_CHARS = 64
 _DECODER = msgspec.json.Decoder(Members)
 _NOT_STRUCTURE = bytes(byte for byte in range(256) if byte not in b'[]{}"')
+_ONE_KIND = bytes.maketrans(b"{}", b"[]")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -50,31 +52,32 @@ def members(body: bytes) -> Members:
 
 def too_deep(body: bytes) -> bool:
     """Is it nested deeper than any real request? Interpreters differ in where deep JSON breaks them, so the bound is
-    ours. All steps run in C: strings go, then the innermost pairs, level by level."""
+    ours. All steps run in C: strings go, then the innermost pairs, one level at a time; a wrong partner is the
+    decoder's to refuse."""
     if body.count(b"{") + body.count(b"[") <= _CHEAP:
         return False
-    left = body.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NOT_STRUCTURE).replace(b'""', b"")
+    left = body.replace(b"\\\\", b"").replace(b'\\"', b"").translate(_ONE_KIND, _NOT_STRUCTURE).replace(b'""', b"")
     if b'"' in left:
         left = b"".join(left.split(b'"')[::2])
     for _ in range(_DEEPEST):
         if not left:
             return False
-        shorter = left.replace(b"[]", b"").replace(b"{}", b"")
+        shorter = left.replace(b"[]", b"")
         if len(shorter) == len(left):
             return False  # unbalanced: the decoder says where
         left = shorter
     return bool(left)
 
 
-def refuse_lookalikes(found: Iterable[str], known: frozenset[str]) -> None:
-    """Raise BadBody for a key that is a known one in another case."""
+def refuse_lookalikes(found: Iterable[str], known: Mapping[str, str]) -> None:
+    """Raise BadBody for a key that is a known one in another case. `known`: each folded, and as it is written."""
     for key in found:
-        if key not in known:
-            folded = key.strip().casefold()
-            if folded in known:
-                raise BadBody(
-                    f"the field {key!r} differs from {folded!r} only in case or space; write {folded!r}", folded
-                )
+        written = known.get(key.strip().casefold())
+        if written is not None and written != key:
+            raise BadBody(
+                f"the field {key[:_KEY_CHARS]!r} differs from {written!r} only in case or space; write {written!r}",
+                written,
+            )
 
 
 def value(found: Members, key: str) -> Json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -14,15 +15,18 @@ from narrows.dialects.refused import REFUSED, refuse_fields
 from narrows.request import Sizes
 from narrows.types import Denial, Json
 
-KNOWN: Final = frozenset(
+_FIELDS = frozenset(
     ["audio", "background", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens", "messages", "metadata", "modalities", "model", "n", "parallel_tool_calls", "prediction", "presence_penalty", "prompt_cache_key", "reasoning", "reasoning_effort", "response_format", "safety_identifier", "seed", "service_tier", "stop", "store", "stream", "stream_options", "temperature", "tool_choice", "tools", "top_k", "top_logprobs", "top_p", "user", "verbosity"]
 ) | frozenset(REFUSED)
+KNOWN: Final[Mapping[str, str]] = MappingProxyType({name.casefold(): name for name in _FIELDS})
+"""The members that mean something, by their folded name."""
 IMAGE_TOKENS: Final = 4096
 """The most one image counts as, in tokens: its base64 says nothing about its cost."""
 SERVER_TOOL: Final = "server_tool."
 """What the feature of a server-side tool begins with: a target must declare it, undeclared is not capable."""
 
 _MOST_ANSWERS = 128
+_MOST_OUTPUT = 2**53
 _PARTS = {
     "image_url": "vision",
     "input_image": "vision",
@@ -134,11 +138,14 @@ def _content(content: Json, place: int, prompt: _Prompt) -> None:
             continue
         if not isinstance(part, dict):
             raise BadBody(f"messages[{place}].content holds a part that is no object", f"messages[{place}].content")
+        kind = part.get("type")
+        if kind is not None and not isinstance(kind, str):
+            raise BadBody(f"messages[{place}].content holds a part whose type is no string", f"messages[{place}].content")
         text = part.get("text")
         if isinstance(text, str):
             prompt.text.append(text.encode())
         # The type names the part, and so does a key of that name: an upstream may go by either.
-        for key in {part.get("type"), *part} & _PARTS.keys():
+        for key in {kind, *part} & _PARTS.keys():
             _media(part, str(key), prompt)
 
 
@@ -193,23 +200,17 @@ def _options(found: Members) -> set[str]:
 
 
 def _most_output(found: Members) -> int | None:
-    limits = [_whole(found, key, 0, None) for key in ("max_completion_tokens", "max_tokens")]
+    limits = [_whole(found, key, 0, _MOST_OUTPUT) for key in ("max_completion_tokens", "max_tokens")]
     said = [limit for limit in limits if limit is not None]
     return max(said) if said else None
 
 
-def _whole(found: Members, key: str, least: int, most: int | None) -> int | None:
+def _whole(found: Members, key: str, least: int, most: int) -> int | None:
     number = value(found, key)
     if number is None:
         return None
-    if (
-        not isinstance(number, int)
-        or isinstance(number, bool)
-        or number < least
-        or (most is not None and number > most)
-    ):
-        bounds = f"from {least} to {most}" if most is not None else f"of {least} or more"
-        raise BadBody(f"the field {key!r} must be a whole number {bounds}", key)
+    if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
+        raise BadBody(f"the field {key!r} must be a whole number from {least} to {most}", key)
     return number
 
 

@@ -118,13 +118,9 @@ class EventSplitter:
             self._line.append(piece)
 
     def _joined(self, end: bytes) -> bytes:
-        size = self._line_size + len(end)
         line = b"".join((*self._line, end))
         self._line.clear()
         self._line_size = 0
-        if size > self.limit:
-            self._lose()
-            return b":"
         return line
 
     def _take(self, line: bytes, events: list[Event]) -> None:

@@ -11,7 +11,7 @@ from starlette.middleware import Middleware
 from narrows.server.answers import Answers, running
 from narrows.server.app import Application
 from narrows.server.handle import HandleMiddleware
-from narrows.server.middleware import mount_path
+from narrows.server.middleware import checked_path
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -27,7 +27,7 @@ def attach(host: Starlette, path: str, gateway: Answers) -> None:
     nobody runs the lifespan of a mounted application. Raises ValueError for a path without a leading slash, RuntimeError
     where the host has started already.
     """
-    prefix = mount_path(path)
+    prefix = checked_path(path)
     if host.middleware_stack is not None:
         raise RuntimeError("the host has started already; call attach before its first request, where it is built")
     inner = host.router.lifespan_context

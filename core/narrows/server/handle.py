@@ -24,6 +24,7 @@ class Handle:
 
     The request's principal, attributes, session and trace are inherited; a credential of the inner request is ignored,
     and its headers speak together with the outer ones. May be used after the request has ended, and in other tasks.
+    Close every response, also where the host's own answer never began: closing is what leaves the gateway.
     """
 
     __slots__ = ("_gateway", "_outer", "_scope")

@@ -23,7 +23,7 @@ class NarrowsMiddleware:
     def __init__(self, app: ASGIApp, gateway: Answers, path: str | None = None) -> None:
         self.app = app
         self._gateway = gateway
-        self._path = None if path is None else mount_path(path)
+        self._path = None if path is None else checked_path(path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]
@@ -39,8 +39,8 @@ class NarrowsMiddleware:
             await refuse_websocket(receive, send)
 
 
-def mount_path(path: str) -> str:
-    """The path without a slash at its end; "" for "/", which is everything. Raises ValueError."""
+def checked_path(path: str) -> str:
+    """The path of a mount. A slash at its end says nothing; "/" is everything. Raises ValueError."""
     if not path.startswith("/"):
         raise ValueError(f"path is {path!r}; it must begin with a slash, as in '/llm'")
-    return path.rstrip("/")
+    return path

@@ -248,11 +248,11 @@ class _ReplyStream:
             await self._opened.leave(self._error or ClientGone("the client closed the answer before its end"))
 
     async def _next(self) -> bytes | None:
-        """The next chunk that is not empty; None at the end."""
+        """The next chunk; None at the end."""
         try:
-            async for chunk in self._chunks:
-                if chunk:
-                    return chunk
+            return await anext(self._chunks)
+        except StopAsyncIteration:
+            pass
         except Exception as error:  # noqa: BLE001 - over a socket it would be a connection that breaks off
             self._error = error
             if not self._closed:

@@ -26,8 +26,8 @@ class Clients:
     """
 
     def __init__(self, *, fast: bool | None = None, wrap: Wrap | None = None) -> None:
-        """`fast`: over aiohttp on asyncio; None = where the `fast` extra is installed, True = refuse to start without
-        it. `wrap`: put around every transport, for tracing."""
+        """`fast`: over aiohttp, on asyncio and where no proxy is configured; None = if the `fast` extra is installed,
+        True = fail without it. `wrap`: put around every transport, for tracing."""
         self._fast = fast
         self._wrap = wrap
         self._clients: dict[Key, Client] = {}
@@ -105,7 +105,8 @@ class Clients:
         if origin.secure and origin.ca_file not in self._contexts:
             self._contexts[origin.ca_file] = tls_context(origin.ca_file)
         context = self._contexts[origin.ca_file] if origin.secure else plain_context()
-        return Client(Wire(origin, context, fast=self._over_aiohttp(), wrap=self._wrap), origin.max_connections)
+        fast = origin.proxy is None and self._over_aiohttp()  # aiohttp has its own ideas of a proxy's credentials
+        return Client(Wire(origin, context, fast=fast, wrap=self._wrap), origin.max_connections)
 
     def _over_aiohttp(self) -> bool:
         """Whether to use the `fast` extra. Only aiohttp's own loop can drive it."""

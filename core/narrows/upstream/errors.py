@@ -70,8 +70,9 @@ def _known(error: BaseException) -> str | None:
     code = getattr(error, "verify_code", None)
     if isinstance(code, int):  # ssl.SSLCertVerificationError
         return f"certificate {code}"
-    if isinstance(error, ssl.SSLError) and error.reason:
-        return error.reason
+    reason = getattr(error, "reason", None)
+    if isinstance(error, ssl.SSLError) and isinstance(reason, str):
+        return reason
     if isinstance(error, socket.gaierror):
         return "name resolution"
     if isinstance(error, OSError) and error.errno is not None:

@@ -1,4 +1,4 @@
-"""The `fast` extra: aiohttp's connections below httpx's transport interface. On asyncio only."""
+"""The `fast` extra: aiohttp's connections below httpx's transport interface. On asyncio only, without proxies."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ KINDS: tuple[tuple[type[Exception], TransportKind], ...] = (
     (aiohttp.ConnectionTimeoutError, "connect_timeout"),
     (aiohttp.SocketTimeoutError, "read_timeout"),
     (aiohttp.ClientConnectorError, "connect_error"),
-    (aiohttp.ClientHttpProxyError, "connect_error"),
     (aiohttp.ClientError, "protocol_error"),
+    (RuntimeError, "protocol_error"),  # "Connection closed.", from a body whose connection went during shutdown
 )
 """What aiohttp's exceptions are, first match. httpx-aiohttp's own table calls a disconnect a connect timeout."""
 
@@ -23,7 +23,7 @@ LARGE = 512 * 1024
 """From this size on a body is sent in pieces: aiohttp warns of larger ones, because one write blocks the loop."""
 
 
-def transport(context: ssl.SSLContext, proxy: httpx.Proxy | None, idle_secs: float) -> httpx.AsyncBaseTransport:
+def transport(context: ssl.SSLContext, idle_secs: float) -> httpx.AsyncBaseTransport:
     """A transport whose session is opened by its first request, inside the running loop."""
 
     def session() -> aiohttp.ClientSession:
@@ -36,4 +36,4 @@ def transport(context: ssl.SSLContext, proxy: httpx.Proxy | None, idle_secs: flo
             skip_auto_headers=("User-Agent", "Accept", "Content-Type"),
         )
 
-    return AiohttpTransport(verify=context, trust_env=False, proxy=proxy, client=session)
+    return AiohttpTransport(verify=context, trust_env=False, client=session)

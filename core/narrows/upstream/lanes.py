@@ -59,7 +59,7 @@ class Lanes(httpx.AsyncBaseTransport):
         self._busy.discard(lane)
         self._free.append((now, lane))
         for _ in range(SWEEP):
-            if now - self._free[0][0] < self._idle_secs:
+            if not self._free or now - self._free[0][0] < self._idle_secs:  # others take lanes while we close one
                 return
             await self._drop(self._free.popleft()[1])
 

@@ -130,8 +130,7 @@ class Upstream:
                 if started and not self._reading:
                     await self._exhaust()
         finally:
-            with anyio.move_on_after(CLOSE_SECS, shield=True):
-                await self._leave()
+            await self._leave()  # waits for nothing, but where a reload left this reply the last of its origin
 
     async def _exhaust(self) -> None:
         """Let the library's nested generators end. Closing the outer one would leave the inner ones to the garbage

@@ -5,7 +5,6 @@ Imported by the first call only.
 
 from __future__ import annotations
 
-import socket
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Callable
@@ -39,7 +38,6 @@ KINDS: tuple[tuple[type[Exception], TransportKind], ...] = (
 """What went wrong, first match. The rows behind httpx's own are exceptions that were seen to slip through it."""
 
 IDLE_SECS = 30.0
-NODELAY = ((socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),)
 PIECE = 256 * 1024
 URLS = 256
 
@@ -48,21 +46,21 @@ class Wire:
     """The transport of one origin, and how to speak to it. Opens no socket before the first call."""
 
     def __init__(self, origin: Origin, context: ssl.SSLContext, *, fast: bool, wrap: Wrap | None) -> None:
-        """`fast`: over aiohttp (asyncio only). Raises ImportError where its extra is missing, ValueError for a host
+        """`fast`: over aiohttp (asyncio only, no proxy). Raises ImportError where its extra is missing, ValueError for a host
         that no URL may have."""
         self._base = _parsed(origin.base_url)
         self._host = self._base.netloc
         self._urls: dict[str, httpx.URL] = {}
         self._kinds = KINDS
         self._large: int | None = None
-        proxy = None if origin.proxy is None else httpx.Proxy(origin.proxy)
         if fast:
             from narrows.upstream import fast as over_aiohttp
 
-            transport = over_aiohttp.transport(context, proxy, IDLE_SECS)
+            transport = over_aiohttp.transport(context, IDLE_SECS)
             self._kinds = over_aiohttp.KINDS + KINDS
             self._large = over_aiohttp.LARGE
         else:
+            proxy = None if origin.proxy is None else httpx.Proxy(origin.proxy)
             transport = Lanes(lambda: _lane(context, proxy), IDLE_SECS)
         self.transport = transport if wrap is None else wrap(transport)
         self.faults: tuple[type[Exception], ...] = tuple(error for error, _ in self._kinds)
@@ -136,8 +134,9 @@ class _Pieces:
 
 
 def _lane(context: ssl.SSLContext, proxy: httpx.Proxy | None) -> httpx.AsyncBaseTransport:
+    # no socket options: TCP_NODELAY is asyncio's, uvloop's and trio's own default (tests/core/upstream/test_calls.py)
     limits = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=IDLE_SECS)
-    return httpx.AsyncHTTPTransport(verify=context, trust_env=False, limits=limits, proxy=proxy, socket_options=NODELAY)
+    return httpx.AsyncHTTPTransport(verify=context, trust_env=False, limits=limits, proxy=proxy)
 
 
 def tls_context(ca_file: str | None) -> ssl.SSLContext:

@@ -12,9 +12,10 @@ A label that is a list means "may be any of these": it passes only if all of the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from functools import cached_property
+from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, PrivateAttr, field_validator
+from pydantic import AfterValidator, BeforeValidator, field_validator
 
 from narrows import CheckedConfig, Constraint, Exclusion, Problem, Request, Target, hookimpl
 from narrows_plugins.narrow._labels import fold, folded, key, nearest, undeclared
@@ -58,8 +59,6 @@ class AttributeMatch(Constraint[str]):
     target_attribute: Name
     accept: Mapping[str, Accepted] | None = None
 
-    _accepts: dict[str, frozenset[str] | None] = PrivateAttr(default_factory=dict)
-
     @field_validator("accept")
     @classmethod
     def _one_entry_a_value(cls, accept: Mapping[str, Accepted] | None) -> Mapping[str, Accepted] | None:
@@ -69,10 +68,10 @@ class AttributeMatch(Constraint[str]):
             raise ValueError("has two entries for one value: case and surrounding space make no difference")
         return accept
 
-    def model_post_init(self, context: Any, /) -> None:
-        """Fold what `accept` says once, not for each target."""
-        for value, labels in (self.accept or {}).items():
-            self._accepts[fold(value)] = None if labels == "*" else folded(labels)
+    @cached_property
+    def accepts(self) -> Mapping[str, frozenset[str] | None]:
+        """`accept`, folded once and not for each target; None = every label."""
+        return {fold(value): None if labels == "*" else folded(labels) for value, labels in (self.accept or {}).items()}
 
     def demands(self, request: Request) -> Iterable[str]:
         """Each value that the request says, less those that accept every label."""
@@ -121,7 +120,7 @@ class AttributeMatch(Constraint[str]):
                     remedy=f"Its values: {', '.join(sorted(declared))}.",
                 )
         for value in sorted(declared):
-            if fold(value) not in self._accepts:
+            if fold(value) not in self.accepts:
                 yield Problem(
                     "missing_key",
                     f"accept has no entry for {value!r}, a value of attribute {name!r}",
@@ -137,4 +136,4 @@ class AttributeMatch(Constraint[str]):
         """The labels that fit this value, folded; None for all. A value that `accept` leaves out fits none."""
         if self.accept is None:
             return frozenset({fold(value)})
-        return self._accepts.get(fold(value), frozenset())
+        return self.accepts.get(fold(value), frozenset())

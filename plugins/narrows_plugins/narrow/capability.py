@@ -20,6 +20,7 @@ _LACKS: Final[Mapping[str, str]] = MappingProxyType(
         "audio": "has no audio input",
         "json_schema": "cannot answer in a JSON schema",
         "parallel_tools": "cannot call several tools at once",
+        "streaming": "cannot stream",
         "tools": "cannot call tools",
         "vision": "has no image input",
     }

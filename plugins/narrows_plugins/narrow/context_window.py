@@ -48,4 +48,4 @@ class ContextWindow(Constraint[int]):
         """`context_window`."""
         if not too_small(target, demand):
             return None
-        return Exclusion(CODE, f"has a context window of {target.context_window:,} tokens, too small for the prompt")
+        return Exclusion(CODE, "has a context window too small for the prompt")

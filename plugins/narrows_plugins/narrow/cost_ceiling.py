@@ -12,9 +12,10 @@ times n. A target without the price that is compared is excluded too. Source: DE
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Final, Literal, NamedTuple, Self, TypeAlias
+from functools import cached_property
+from typing import Annotated, Final, Literal, NamedTuple, Self, TypeAlias
 
-from pydantic import AfterValidator, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from narrows import CheckedConfig, Constraint, Exclusion, Problem, Request, Target, hookimpl, micro_usd, usd, worst_case
 from narrows_plugins.narrow._labels import fold, folded, nearest
@@ -86,40 +87,40 @@ class CostCeiling(Constraint[Cap]):
     max_cost_per_request: Usd | None = None
     by: Mapping[Key, Usd] = Field(default_factory=dict)
 
-    _caps: tuple[tuple[Maximum, int], ...] = PrivateAttr(())
-    _by: tuple[tuple[Who, int], ...] = PrivateAttr(())
-    _reads: frozenset[Part] = PrivateAttr(frozenset())
-
-    def model_post_init(self, context: Any, /) -> None:
-        """The caps in micro-USD, and what they need of a request, once."""
+    @cached_property
+    def caps(self) -> tuple[tuple[Maximum, int], ...]:
+        """Each maximum in micro-USD."""
         given: tuple[tuple[Maximum, float | None], ...] = (
             ("out", self.max_cost_per_mtok_out),
             ("in", self.max_cost_per_mtok_in),
             ("request", self.max_cost_per_request),
         )
-        self._caps = tuple((kind, micro_usd(amount)) for kind, amount in given if amount is not None)
-        self._by = tuple((who(key), micro_usd(amount)) for key, amount in self.by.items())
-        parts: set[Part] = {"attributes" if to.kind == "attribute" else "principal" for to, _ in self._by}
-        self._reads = frozenset(parts if self.max_cost_per_request is None else parts | {"sizes"})
+        return tuple((kind, micro_usd(amount)) for kind, amount in given if amount is not None)
+
+    @cached_property
+    def further(self) -> tuple[tuple[Who, int], ...]:
+        """`by`, in micro-USD."""
+        return tuple((who(key), micro_usd(amount)) for key, amount in self.by.items())
 
     @model_validator(mode="after")
     def _one_maximum(self) -> Self:
-        if not self._caps:
+        if not self.caps:
             raise ValueError("must have max_cost_per_mtok_out, max_cost_per_mtok_in or max_cost_per_request, in USD")
-        if self._by and len(self._caps) > 1:
+        if self.further and len(self.caps) > 1:
             raise ValueError("has `by`, which needs exactly one maximum beside it; write a block for each maximum")
         return self
 
-    @property
+    @cached_property
     def reads(self) -> frozenset[Part]:  # type: ignore[override]
         """Exactly what this block needs. A cap per million tokens never sees sizes, so that the core can tell at load
         which values of an attribute lift it."""
-        return self._reads
+        parts: set[Part] = {"attributes" if to.kind == "attribute" else "principal" for to, _ in self.further}
+        return frozenset(parts if self.max_cost_per_request is None else parts | {"sizes"})
 
     def demands(self, request: Request) -> Iterable[Cap]:
         """One demand for each maximum: the lowest cap of it that applies."""
-        lowest = min((cap for to, cap in self._by if _applies(to, request)), default=None)
-        for kind, cap in self._caps:
+        lowest = min((cap for to, cap in self.further if _applies(to, request)), default=None)
+        for kind, cap in self.caps:
             binding = cap if lowest is None else min(cap, lowest)
             if kind == "request":
                 sizes = request.sizes
@@ -135,11 +136,11 @@ class CostCeiling(Constraint[Cap]):
         if demand[0] == "request":
             if paid is None:
                 return Exclusion(UNPRICED, "lacks an input or output price, and a request's cost is capped")
-            return Exclusion(PRICE, f"may cost {usd(paid)} USD for this request, above {usd(cap)}")
+            return Exclusion(PRICE, f"may cost more than {usd(cap)} USD for this request")
         side = "output" if demand[0] == "out" else "input"
         if paid is None:
             return Exclusion(UNPRICED, f"declares no {side} price, and {side} is capped")
-        return Exclusion(PRICE, f"{side} costs {usd(paid)} USD per million tokens, above {usd(cap)}")
+        return Exclusion(PRICE, f"{side} costs more than {usd(cap)} USD per million tokens")
 
     @hookimpl
     def check(self, config: CheckedConfig) -> Iterable[Problem]:
@@ -158,7 +159,7 @@ class CostCeiling(Constraint[Cap]):
 
     def attributes_read(self) -> frozenset[str]:
         """The attributes that `by` names."""
-        return frozenset(to.of for to, _ in self._by if to.kind == "attribute")
+        return frozenset(to.of for to, _ in self.further if to.kind == "attribute")
 
 
 def _applies(to: Who, request: Request) -> bool:

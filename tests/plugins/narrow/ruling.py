@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from narrows import Block, Constraint, Principal, Request, Sizes, Target
 from narrows.candidates import Candidates, Cut, Guard, Pool
+from narrows.constraints import judging
 from narrows.registry import Implementations, Kind, Registered
 from narrows.request import Demand
 
@@ -39,10 +40,9 @@ def demands(rule: Constraint[Any], asked: Request) -> frozenset[Any]:
 
 def judged(rule: Constraint[Any], targets: Sequence[Target], demanded: Iterable[Any]) -> Candidates:
     """What is left of the targets under these demands, accepted by the guard."""
-    rule.bind("rule", "")
     obliged = request().obliged({"rule": tuple(Demand("rule", demand, "said") for demand in demanded)})
     offered = Candidates(Pool(targets), (1 << len(targets)) - 1)
-    return Guard("rule", offered).accept(rule.narrow(obliged, offered))
+    return Guard("rule", offered).accept(judging("rule", "", rule)(obliged, offered))
 
 
 def left(rule: Constraint[Any], targets: Sequence[Target], asked: Request) -> list[str]:

@@ -31,7 +31,7 @@ def test_a_window_that_is_certainly_too_small_excludes() -> None:
     rule = windows(8192, 128_000)
     assert left(rule, [SMALL, LARGE, SILENT], sized(8193)) == ["large", "silent"]
     assert reasons(rule, [SMALL], sized(8193)) == {
-        "small": ("context_window", "has a context window of 8,192 tokens, too small for the prompt")
+        "small": ("context_window", "has a context window too small for the prompt")
     }
 
 

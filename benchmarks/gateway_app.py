@@ -1,0 +1,52 @@
+"""Narrows as one more contestant: five constraints over twenty targets, keys, everything of this version on.
+
+UPSTREAM=http://127.0.0.1:PORT [NARROWS_FAST=0] uvicorn benchmarks.gateway_app:app
+"""
+
+from __future__ import annotations
+
+import os
+
+from narrows import Gateway
+from narrows.server import Application
+from narrows.upstream import Clients
+
+UPSTREAM = os.environ.get("UPSTREAM", "http://127.0.0.1:19900")
+TARGETS = 20
+
+
+def configuration(model: str) -> str:
+    """One route of that name; every target asks the upstream for the same model."""
+    lines = [
+        '[attributes.data-region]\nvalues = ["eu", "any"]\nmissing = "unrestricted"',
+        '[attributes.team]\nvalues = ["a", "b"]\nmissing = "unrestricted"',
+        '[constraints.residency]\nkind = "attribute_match"\nrequest_attribute = "data-region"\n'
+        'target_attribute = "region"\naccept = { eu = ["eu"], any = "*" }',
+        '[constraints.teams]\nkind = "attribute_match"\nrequest_attribute = "team"\ntarget_attribute = "team"',
+        '[constraints.price]\nkind = "cost_ceiling"\nmax_cost_per_mtok_out = 15',
+        '[constraints.input-price]\nkind = "cost_ceiling"\nmax_cost_per_mtok_in = 15',
+        '[constraints.classes]\nkind = "allowed_classes"\nclasses = ["private", "public"]',
+        f'[providers.p]\nkind = "openai_compatible"\nbase_url = "{UPSTREAM}/v1"',
+        f'[keys.bench]\nsha256 = "{_key()}"',
+    ]
+    for n in range(TARGETS):
+        lines.append(
+            f'[targets.t{n}]\nprovider = "p"\nmodel = "{model}"\nregion = "{"eu" if n % 2 else "us"}"\nclass = "private"\n'
+            f'labels = {{ team = "a" }}\ncontext_window = 128000\nprice = {{ input = 1.0, output = {1 + n} }}'
+        )
+    names = ", ".join(f'"t{n}"' for n in range(TARGETS))
+    rules = '["residency", "teams", "price", "input-price", "classes"]'
+    lines.append(f'[routes."{model}"]\ntargets = [{names}]\nconstraints = {rules}')
+    return "\n".join(lines)
+
+
+def _key() -> str:
+    from hashlib import sha256
+
+    return sha256(b"sk-bench").hexdigest()
+
+
+gateway = Gateway.from_text(configuration(os.environ.get("BENCH_MODEL", "bench")))
+if os.environ.get("NARROWS_FAST") == "0":  # the same HTTP client as the floor, so that the ratio is about us alone
+    object.__setattr__(gateway.engine, "clients", Clients(fast=False))
+app = Application(gateway)

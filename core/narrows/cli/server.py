@@ -1,0 +1,91 @@
+"""uvicorn around a gateway, with the signals of a service: TERM and INT drain, HUP never kills.
+
+Requests in flight are finished within the grace; then the gateway stops (its plugins, its clients), then the process.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Final
+
+import uvicorn
+
+from narrows.cli.output import INTERRUPTED, OK, USAGE, tell
+from narrows.server import Application
+
+if TYPE_CHECKING:
+    from narrows.gateway import Gateway
+
+_HUP: Final = getattr(signal, "SIGHUP", None)
+
+
+class Server(uvicorn.Server):
+    """One run. `ready` is called once the gateway has started and answers."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.interrupted = False
+        self._ready = ready
+        self._hung_up = False
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the gateway, accept connections, say so."""
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second. What a signal asked for is done here: a handler may have interrupted anything."""
+        if self._hung_up:
+            self._hung_up = False
+            tell("narrows: HUP: reload is not built yet. Still serving the same configuration; restart to change it.")
+        return await super().on_tick(counter)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take the signals for the server's life. uvicorn's own raises them again at the end, and the exit code of a
+        clean stop would be that of a killed process."""
+        handlers = {signal.SIGINT: self.handle_exit, signal.SIGTERM: self.handle_exit}
+        if _HUP is not None:
+            handlers[_HUP] = self._hang_up
+        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Drain; a second INT does not wait."""
+        self.interrupted = self.interrupted or sig == signal.SIGINT
+        super().handle_exit(sig, frame)
+
+    def _hang_up(self, sig: int, frame: FrameType | None) -> None:
+        self._hung_up = True
+
+
+def run(gateway: Gateway, sockets: Sequence[socket.socket], ready: Callable[[], None]) -> int:
+    """Serve until a signal, and return the exit code: 0 after TERM, 130 after INT, 2 where the gateway cannot start."""
+    config = uvicorn.Config(
+        Application(gateway),
+        lifespan="on",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # whoever connects is the peer, whatever it says of itself
+        timeout_graceful_shutdown=math.ceil(gateway.loaded.settings.server.shutdown_grace_secs),
+    )
+    server = Server(config, ready)
+    try:
+        server.run(list(sockets))
+    except SystemExit:  # uvicorn's way to say that the lifespan failed; it has logged why
+        return USAGE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return INTERRUPTED if server.interrupted else OK
