@@ -11,11 +11,11 @@ from narrows.demands import RuleFailed, obligations
 from narrows.dialects import chat
 from narrows.dialects.refused import routing_suffix
 from narrows.errors import ContractViolation, PluginError
-from narrows.holding import Held, Holding, check_allowance
+from narrows.holding import Asked, Held, Holding, check_allowance
 from narrows.request import Request
 from narrows.run import Run
 from narrows.snapshot import Caller
-from narrows.types import Denial, Identity
+from narrows.types import Allowance, Denial, Identity
 
 _MAY_DENY = {
     "authenticate": frozenset({"unauthenticated"}),
@@ -24,6 +24,7 @@ _MAY_DENY = {
 }
 _SERVER_TOOL = chat.SERVER_TOOL
 _CLIENT_CHARS = 128
+_LONGEST_WAIT_SECS = 86_400
 T = TypeVar("T")
 
 
@@ -51,7 +52,7 @@ async def _caller(run: Run) -> Caller | Denial:
         if answer is None:
             continue
         if isinstance(answer, Denial):
-            return _allowed(impl, answer)
+            return _allowed(run, impl, answer)
         if type(answer) is not Identity or type(answer.name) is not str:
             raise run.engine.calls.violated(
                 ContractViolation(
@@ -185,7 +186,7 @@ async def authorize(run: Run) -> Denial | None:
             continue
         if not isinstance(answer, Denial):
             raise _violation(run, impl, "it returned neither a Denial nor None")
-        return _allowed(impl, answer)
+        return _allowed(run, impl, answer)
     return None
 
 
@@ -197,8 +198,8 @@ async def budget(run: Run) -> Denial | None:
         if answer is None:
             continue
         if isinstance(answer, Denial):
-            return _allowed(impl, answer)
-        held.append(Held(impl.plugin, check_allowance(impl.plugin, answer)))
+            return _allowed(run, impl, answer)
+        held.append(Held(impl.plugin, _allowance(run, impl, answer)))
         run.holding = Holding(held)
     return None
 
@@ -208,15 +209,23 @@ def unknown_model(model: str) -> Denial:
     return Denial("unknown_model", f"there is no model {model[:_CLIENT_CHARS]!r}; GET /v1/models lists yours", "model")
 
 
-def _allowed(impl: Impl, denial: Denial) -> Denial:
+def _allowed(run: Run, impl: Impl, denial: Denial) -> Denial:
     allowed = _MAY_DENY[impl.hook]
     if denial.code not in allowed:
-        raise ContractViolation(
-            impl.plugin,
-            impl.hook,
-            f"it denied with code {denial.code!r}; this hook may use {', '.join(sorted(allowed))}",
+        raise _violation(
+            run, impl, f"it denied with code {denial.code!r}; this hook may use {', '.join(sorted(allowed))}"
         )
+    wait: object = denial.retry_after
+    if wait is not None and not (isinstance(wait, int | float) and 0 <= wait <= _LONGEST_WAIT_SECS):
+        raise _violation(run, impl, "its denial asks to wait for a time that is no number of seconds up to a day")
     return denial
+
+
+def _allowance(run: Run, impl: Impl, answer: object) -> Allowance:
+    try:
+        return Asked(run.engine.calls, impl, check_allowance(impl.plugin, answer))
+    except ContractViolation as violation:
+        raise run.engine.calls.violated(violation) from None
 
 
 def _failed(run: Run, failed: RuleFailed) -> PluginError:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator
 from dataclasses import replace
+from functools import partial
 from inspect import isawaitable
+from types import MappingProxyType
 from typing import cast
 
 import anyio
 
+from narrows.calls import Impl
 from narrows.candidates import Candidates
 from narrows.errors import ContractViolation, Passing, PluginError
-from narrows.exchange import Exchange, Outgoing
+from narrows.exchange import Barred, Exchange, Outgoing
 from narrows.failover import Disposition, Next, Retry, Stop, disposition, merge, next_step
 from narrows.outcomes import Answered, Failed, judged
 from narrows.request import Sizes
@@ -90,15 +93,12 @@ async def _attempt(run: Run, target: Target) -> Answered | Failed:
     exchange = run.exchange = Exchange(run, target, vendor, span)
     body = run.call.body_for(target.model, run.snapshot.extra_body[target.name])
     outgoing = Outgoing(run, target, vendor, number, body, span.headers)
-    calls, impl = run.engine.calls, vendor.dispatch
     try:
-        answer = calls.begin(impl, attempt=outgoing)
-        if isawaitable(answer):
-            answer = await calls.finish(impl, cast(Awaitable[object], answer), bounded=False)
-        if not isinstance(answer, Reply):
-            raise calls.violated(ContractViolation(impl.plugin, "dispatch", "it returned no Reply"))
-        exchange.status, run.upstream = answer.status, answer.chunks
-        return await judged(run, exchange, answer, lambda failure: classified(run, failure, target))
+        reply = await _replied(run, vendor.dispatch, outgoing)
+        exchange.status, run.upstream = reply.status, reply.chunks
+        return await judged(run, exchange, reply, lambda failure: classified(run, failure, target))
+    except Barred as barred:
+        raise run.engine.calls.violated(barred) from None
     except UpstreamFault as fault:
         failure = Failure(vendor.kind, "response", None, transport=fault.transport)
     except (PluginError, Passing):
@@ -109,28 +109,45 @@ async def _attempt(run: Run, target: Target) -> Answered | Failed:
     return Failed(verdict, failure)
 
 
+async def _replied(run: Run, impl: Impl, outgoing: Outgoing) -> Reply:
+    """What the provider answers. Raises Barred where it broke its contract, also where it kept that to itself."""
+    calls = run.engine.calls
+    try:
+        answer = calls.begin(impl, attempt=outgoing)
+        if isawaitable(answer):
+            answer = await calls.finish(impl, cast(Awaitable[object], answer), bounded=False)
+    finally:
+        outgoing.close()
+    return outgoing.reply(answer, partial(calls.failed, impl))
+
+
 def classified(run: Run, failure: Failure, target: Target) -> Classified:
     """What the failure is: every plugin is asked, content_policy beats every answer, any stop beats any move."""
     answers: list[tuple[str, Classified]] = []
     calls = run.engine.calls
+    failure = replace(failure, headers=MappingProxyType(dict(failure.headers)))  # one object for all of them
     for impl in run.snapshot.implementations.of("classify_error"):
         try:
             answer = calls.begin(impl, failure=failure, target=target)
+            if answer is not None and not _is_verdict(answer):
+                said = "it returned neither a Classified of a known class nor None"
+                raise calls.violated(ContractViolation(impl.plugin, "classify_error", said))
         except (PluginError, ContractViolation):
             answer = Classified(FailureClass.INVALID_REQUEST, evidence=f"plugin {impl.plugin} failed")
-        if answer is None:
-            continue
-        if not isinstance(answer, Classified):
-            calls.violated(
-                ContractViolation(impl.plugin, "classify_error", "it returned neither a Classified nor None")
-            )
-            answer = Classified(FailureClass.INVALID_REQUEST, evidence=f"plugin {impl.plugin} failed")
-        answers.append((impl.plugin, answer))
+        if answer is not None:
+            answers.append((impl.plugin, cast(Classified, answer)))
     verdict = merge(answers)
     for plugin, answer in answers:
         if failover_moves(answer) and not failover_moves(verdict):
             calls.overruled(plugin, str(answer.failure_class), str(verdict.failure_class))
     return verdict
+
+
+def _is_verdict(answer: object) -> bool:
+    """A class by its name is not the class: what compares members by identity would not know it."""
+    if not isinstance(answer, Classified) or not isinstance(answer.failure_class, FailureClass):
+        return False
+    return answer.retry_after is None or isinstance(answer.retry_after, int | float)
 
 
 def failover_moves(answer: Classified) -> bool:

@@ -1,7 +1,7 @@
 """The hook loop: one implementation at a time, under a deadline, and every failure named after its plugin.
 
 pluggy's own loop lets one exception abort the rest, does not name the plugin, never awaits, and lets a wrapper swallow a
-refusal; so it registers and we call. The one broad `except` of the project stands here. Source: ADR 0002.
+refusal; so it registers and we call. Source: ADR 0002.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Calls:
     async def __call__(self, impl: Impl, **arguments: object) -> object:
         """What the implementation answers, awaited where it must be.
 
-        Raises PluginError when it raises or is late: a plugin that swallows its cancellation and answers anyway is late
-        too. Raises ContractViolation where the call itself broke the contract.
+        Raises PluginError when it raises, whatever it raises, or is late: a plugin that swallows its cancellation and
+        answers anyway is late too. `Passing` is the core's own and goes through.
         """
         answer = self.begin(impl, **arguments)
         return await self.finish(impl, cast(Awaitable[object], answer)) if isawaitable(answer) else answer
@@ -62,9 +62,6 @@ class Calls:
         started = time.perf_counter()
         try:
             answer: object = impl.function(*[arguments[name] for name in impl.arguments])
-        except ContractViolation as violation:
-            self.violated(violation)
-            raise
         except Passing:
             raise
         except Exception as error:
@@ -83,9 +80,6 @@ class Calls:
         with anyio.move_on_after(self.deadline_secs if bounded else None) as scope:
             try:
                 result = await answer
-            except ContractViolation as violation:
-                self.violated(violation)
-                raise
             except Passing:
                 raise
             except Exception as error:

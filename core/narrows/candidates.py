@@ -172,10 +172,11 @@ class Guard:
     never asserted, because `python -O` drops asserts.
     """
 
-    __slots__ = ("_cuts", "_mask", "_offered", "_plugin", "_pool", "_prefix")
+    __slots__ = ("_cuts", "_hook", "_mask", "_offered", "_plugin", "_pool", "_prefix")
 
-    def __init__(self, plugin: str, offered: Candidates, prefix: str = "") -> None:
-        self._plugin, self._offered, self._prefix = plugin, offered, prefix
+    def __init__(self, plugin: str, offered: Candidates, prefix: str = "", hook: str = "narrow") -> None:
+        """`prefix`: what a stranger's codes begin with; "" for those that are qualified already."""
+        self._plugin, self._offered, self._prefix, self._hook = plugin, offered, prefix, hook
         self._pool, self._mask, self._cuts = offered._pool, offered._mask, offered._cuts
 
     def accept(self, answer: object) -> Candidates:
@@ -207,13 +208,13 @@ class Guard:
         for cut in cuts:
             if type(cut) is not Cut:
                 raise self._violation("an exclusion it gave is not one; use `without` or `only`")
-            # A cut that carries its constraint's name came from a verdict: its codes are qualified already.
-            groups = cut.groups if cut.constraint else tuple((_reason(e, self._prefix), m) for e, m in cut.groups)
             reasons = 0
-            for exclusion, part in groups:
-                if exclusion.code and exclusion.why:
-                    reasons |= part
+            for exclusion, part in cut.groups:
+                if not _explains(exclusion):
+                    raise self._violation("it removed a target without a reason; give a code and a why, as text")
+                reasons |= part
             explained |= cut.mask & reasons
+            groups = tuple((_reason(e, self._prefix), m) for e, m in cut.groups) if self._prefix else cut.groups
             stamped.append(Cut(self._plugin, cut.mask, groups))
         if gone & ~explained:
             names = ", ".join(target.name for target in self._pool.members(gone & ~explained))
@@ -223,7 +224,7 @@ class Guard:
         return tuple(stamped)
 
     def _violation(self, reason: str) -> ContractViolation:
-        return ContractViolation(self._plugin, "narrow", reason)
+        return ContractViolation(self._plugin, self._hook, reason)
 
 
 def accept_order(plugin: str, candidates: Candidates, answer: object) -> tuple[int, ...]:
@@ -246,6 +247,14 @@ def accept_order(plugin: str, candidates: Candidates, answer: object) -> tuple[i
         seen |= 1 << place
         places.append(place)
     return tuple(places)
+
+
+def _explains(exclusion: object) -> bool:
+    """Is it a reason? None is no text, though it could be printed as one."""
+    if not isinstance(exclusion, Exclusion):
+        return False
+    texts: tuple[object, object] = (exclusion.code, exclusion.why)
+    return all(isinstance(text, str) and text for text in texts)
 
 
 def _reason(exclusion: object, prefix: str) -> Exclusion:

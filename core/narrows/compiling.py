@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -73,7 +74,7 @@ class _Compiler:
             routes=routes,
             callers={name: self._caller(name) for name in self.settings.keys},
             auth_mode=auth.mode or ("keys" if self.settings.keys else None),
-            stranger=Caller(Principal(ANONYMOUS, may_say=auth.may_say)),
+            stranger=Caller(Principal(ANONYMOUS, may_say=MappingProxyType(auth.may_say))),
             implementations=self.implementations,
             max_body_bytes=self.settings.server.max_body_bytes,
             smallest_window=min(windows, default=None),
@@ -117,8 +118,9 @@ class _Compiler:
                 may_say[attribute] = may_say.get(attribute, frozenset()) | values
         merged = {a: frozenset[str]().union(*sources.values()) for a, sources in bound.items()}
         principal = Principal(
-            name, key.tenant, key.tags, key.routes, key.targets, key.providers, attributes=merged, may_say=may_say
-        )
+            name, key.tenant, key.tags, key.routes, key.targets, key.providers,
+            attributes=MappingProxyType(merged), may_say=MappingProxyType(may_say),
+        )  # fmt: skip
         return Caller(principal, bound)
 
     # ---- routes --------------------------------------------------------------------------------------------------
@@ -278,8 +280,8 @@ def _target(conf: TargetConf, kind: str) -> Target:
         provider=conf.provider,
         kind=kind,
         model=conf.model,
-        labels=conf.labels,
-        capabilities=conf.capabilities,
+        labels=MappingProxyType(conf.labels),
+        capabilities=MappingProxyType(conf.capabilities),
         context_window=conf.context_window,
         max_output_tokens=conf.max_output_tokens,
         price=conf.price,

@@ -37,6 +37,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "rate_limited": 429,
         "budget_held": 429,
         "contract_violation": 500,
+        "internal_error": 500,
         "upstream_error": 502,
         "upstream_incomplete": 502,
         "constraint_failed": 503,

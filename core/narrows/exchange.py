@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -10,12 +11,13 @@ import msgspec
 from narrows import money, tokens
 from narrows.decision import AttemptRow
 from narrows.dialects.body import BadBody, encode, members
-from narrows.errors import ContractViolation
+from narrows.errors import ContractViolation, Passing
 from narrows.holding import worst_case
 from narrows.run import Run
 from narrows.snapshot import Vendor
 from narrows.telemetry import AttemptSpan
-from narrows.types import Classified, FailureClass, Inbound, Reply, Target, Usage
+from narrows.types import Chunks, Classified, FailureClass, Inbound, Reply, Target, Usage
+from narrows.upstream import Upstream, UpstreamFault
 
 CALLER_HEADERS: Final = frozenset({"user-agent", "openai-beta", "x-stainless-retry-count"})
 """What of the caller's headers may travel upstream. Everything else stays here, credentials first of all."""
@@ -23,31 +25,63 @@ CALLER_HEADERS: Final = frozenset({"user-agent", "openai-beta", "x-stainless-ret
 OK: Final = "ok"
 
 
+class Barred(ContractViolation, Passing):
+    """A contract that was broken inside a provider's own `dispatch`. The hook loop lets it pass, and the attempt ends with
+    it, whatever the provider makes of the exception."""
+
+
 class Outgoing:
-    """The `Attempt` of one call. `send` is bound to the provider's origin and may be used once."""
+    """The `Attempt` of one call. `send` is bound to the provider's origin, and may be used once, until `close`.
+
+    A provider may assign to what it is shown; what is judged and sent is kept beside it.
+    """
 
     def __init__(
         self, run: Run, target: Target, vendor: Vendor, number: int, body: bytes, trace: Mapping[str, str]
     ) -> None:
-        self._run, self._vendor, self._trace, self._sent = run, vendor, trace, False
+        self._run, self._vendor, self._trace, self._target, self._body = run, vendor, trace, target, body
+        self._used = False
+        self._barred: Barred | None = None
+        self._upstream: Upstream | None = None
         self.target, self.number, self.body = target, number, body
         self.stream = run.call.stream if run.call is not None else False
         self.headers: Mapping[str, str] = caller_headers(run.inbound)
 
     async def send(self, path: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """Call the provider's origin, once, through the gate. See `Attempt.send`."""
-        if self._sent:
-            raise self._violation("it called attempt.send twice; an attempt is one upstream call")
-        self._sent = True
-        gate(self._run, self.target, self._vendor)
-        if body is not self.body:
-            body = self._with_model(body)
+        try:
+            body = self._allowed(body)
+        except Barred as barred:
+            self._barred = barred
+            raise
         sent = {**headers, **self._trace}
         if self._vendor.origin is None:
             return await self._vendor.block.answer(path, sent, body)
         upstream = await self._run.engine.clients.send(self._vendor.origin, "POST", path, sent, body)
-        self._run.upstream = upstream
+        self._upstream = self._run.upstream = upstream
         return Reply(upstream.status, upstream.headers, upstream)
+
+    def close(self) -> None:
+        """The provider has answered, or failed: nothing is sent any more. Raises what `send` raised, if it did."""
+        self._used = True
+        if self._barred is not None:
+            raise self._barred
+
+    def reply(self, answer: object, failed: Callable[[Exception], object]) -> Reply:
+        """The provider's answer, if it is one; a body that it made itself is watched. Raises Barred."""
+        if not isinstance(answer, Reply) or type(answer.status) is not int:
+            raise self._violation("it returned no Reply")
+        if answer.chunks is self._upstream:
+            return answer
+        return replace(answer, chunks=Made(answer.chunks, self._upstream, failed))
+
+    def _allowed(self, body: bytes) -> bytes:
+        """What may be sent now. Raises Barred."""
+        if self._used:
+            raise self._violation("it called attempt.send twice, or too late; an attempt is one upstream call")
+        self._used = True
+        gate(self._run, self._target, self._vendor)
+        return body if body is self._body else self._with_model(body)
 
     def _with_model(self, body: bytes) -> bytes:
         """A body the provider wrote itself is sent with the target's model all the same."""
@@ -55,19 +89,55 @@ class Outgoing:
             found = members(body)
         except BadBody as bad:
             raise self._violation(f"its body is no JSON object: {bad}") from None
-        return encode(found, {"model": msgspec.json.encode(self.target.model)})
+        return encode(found, {"model": msgspec.json.encode(self._target.model)})
 
-    def _violation(self, reason: str) -> ContractViolation:
-        return ContractViolation(self._vendor.dispatch.plugin, "dispatch", reason)
+    def _violation(self, reason: str) -> Barred:
+        return Barred(self._vendor.dispatch.plugin, "dispatch", reason)
+
+
+class Made:
+    """A body that a provider made itself, or put around the upstream's. What it raises is that plugin's failure, and to
+    the caller a stream that broke off. Closing it closes the upstream's too, read or not."""
+
+    def __init__(self, chunks: Chunks, upstream: Upstream | None, failed: Callable[[Exception], object]) -> None:
+        self._chunks, self._upstream, self._failed = chunks, upstream, failed
+        self._source: AsyncIterator[bytes] | None = None
+
+    def __aiter__(self) -> Made:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            if self._source is None:
+                self._source = aiter(self._chunks)
+            chunk: object = await anext(self._source)
+            if isinstance(chunk, bytes):
+                return chunk
+            raise TypeError("a chunk is bytes")
+        except (StopAsyncIteration, Passing):
+            raise
+        except Exception as error:  # noqa: BLE001 - a third party's code, while the caller is already reading
+            self._failed(error)
+        raise UpstreamFault("stream_cut", "provider")
+
+    async def aclose(self) -> None:
+        """Close both. Nobody is left to be told of a failure but the log."""
+        try:
+            await self._chunks.aclose()
+        except Exception as error:  # noqa: BLE001 - the upstream's must still be closed
+            self._failed(error)
+        finally:
+            if self._upstream is not None:
+                await self._upstream.aclose()
 
 
 def gate(run: Run, target: Target, vendor: Vendor) -> None:
-    """Before every egress: the target must be in the eligible set. Raises ContractViolation.
+    """Before every egress: the target must be in the eligible set. Raises Barred.
 
     It only ever closes. Kill switch, overrides, waivers and revoked keys are asked here when their issues bring them.
     """
     if run.candidates is None or target not in run.candidates:
-        raise ContractViolation(vendor.dispatch.plugin, "dispatch", f"{target.name} is not eligible for this request")
+        raise Barred(vendor.dispatch.plugin, "dispatch", f"{target.name} is not eligible for this request")
 
 
 def caller_headers(inbound: Inbound) -> dict[str, str]:

@@ -15,7 +15,7 @@ from narrows.calls import Calls
 from narrows.compiling import compiled
 from narrows.config import Loaded, load, loads
 from narrows.constraints import Block, Services
-from narrows.errors import ConfigError, PluginError, Problem
+from narrows.errors import ConfigError, NarrowsError, PluginError, Problem
 from narrows.registry import Registry
 from narrows.run import Engine, Run
 from narrows.snapshot import Snapshot
@@ -116,5 +116,7 @@ class Gateway:
                 await self.engine.calls(impl, services=services)
             except PluginError as failure:
                 if hook == "start":
-                    problem = Problem("start_failed", str(failure.__cause__ or failure), path=impl.path)
+                    # Only texts of our own kind are shown: a foreign exception may quote a key.
+                    told = failure.__cause__ if isinstance(failure.__cause__, NarrowsError) else failure
+                    problem = Problem("start_failed", str(told), path=impl.path)
                     raise ConfigError([problem]) from failure

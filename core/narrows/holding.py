@@ -8,10 +8,12 @@ all are set to the worst case of what is left. Source: DESIGN section 2, "Hold";
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from inspect import iscoroutinefunction
 
 from narrows import money
+from narrows.calls import Calls, Impl
 from narrows.candidates import Candidates, Guard
 from narrows.errors import ContractViolation
 from narrows.request import Sizes
@@ -26,6 +28,42 @@ class Held:
 
     plugin: str
     allowance: Allowance
+
+
+class Asked:
+    """An allowance as the core asks it: through the hook loop, so that what fails is counted, named and refused.
+
+    Its methods raise PluginError, and ContractViolation for an answer that is no amount.
+    """
+
+    def __init__(self, calls: Calls, impl: Impl, allowance: Allowance) -> None:
+        self._calls, self._impl, self._allowance = calls, impl, allowance
+
+    def room(self) -> int:
+        """Micro-USD."""
+        return self._amount(self._ask("room"))
+
+    def hold(self, amount: int) -> int:
+        """Micro-USD."""
+        return self._amount(self._ask("hold", amount))
+
+    def settle(self, usage: Usage) -> None:
+        """Once."""
+        self._ask("settle", usage)
+
+    def release(self) -> None:
+        """Once."""
+        self._ask("release")
+
+    def _ask(self, name: str, *arguments: object) -> object:
+        method = partial(getattr(self._allowance, name), *arguments)
+        return self._calls.begin(replace(self._impl, function=method, arguments=()))
+
+    def _amount(self, granted: object) -> int:
+        if type(granted) is not int:
+            reason = f"its allowance grants {type(granted).__name__}, not an integer of micro-USD"
+            raise self._calls.violated(ContractViolation(self._impl.plugin, "budget", reason))
+        return granted
 
 
 class Holding:
@@ -45,7 +83,7 @@ class Holding:
             return candidates
         costs = {id(target): worst_case(sizes, target) for target in candidates}
         for held in self._held:
-            guard = Guard(held.plugin, candidates)
+            guard = Guard(held.plugin, candidates, hook="budget")
             priced = candidates.only(
                 lambda t: costs[id(t)] is not None, "unpriced", "has no price, and a budget is set"
             )
@@ -105,6 +143,9 @@ def check_allowance(plugin: str, answer: object) -> Allowance:
         raise ContractViolation(
             plugin, "budget", f"its answer has no {', '.join(missing)}; return an Allowance, a Denial or None"
         )
+    waiting = [name for name in _METHODS if iscoroutinefunction(getattr(answer, name))]
+    if waiting:
+        raise ContractViolation(plugin, "budget", f"it would have to be awaited in {', '.join(waiting)}; it never waits")
     return answer  # type: ignore[return-value]  # a protocol, checked by its methods
 
 

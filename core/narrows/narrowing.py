@@ -34,7 +34,7 @@ async def narrow(run: Run) -> Denial | None:
 
 async def asked(calls: Calls, impl: Impl, request: Request, candidates: Candidates) -> Candidates:
     """One plugin's answer, through the guard. Raises ContractViolation and PluginError, each naming the plugin."""
-    guard = Guard(impl.plugin, candidates, impl.prefix)
+    guard = Guard(impl.plugin, candidates, "" if isinstance(impl.owner, Constraint) else impl.prefix)
     answer = calls.begin(impl, request=request, candidates=candidates)
     if type(answer) is not Candidates and isawaitable(answer):  # asked of the few answers that are neither
         answer = await calls.finish(impl, answer)
@@ -61,7 +61,7 @@ async def rank(run: Run) -> Denial | None:
     if run.candidates is None or run.route is None:
         raise RuntimeError("rank runs after narrow")
     impl = run.route.ranker
-    offered = Guard(impl.plugin, run.candidates)
+    offered = Guard(impl.plugin, run.candidates, hook="rank")
     try:
         answer = await run.engine.calls(impl, request=run.request, candidates=run.candidates, consult=NoJudges())
     except PluginError:

@@ -109,7 +109,7 @@ async def _stream(run: Run, exchange: Exchange, reply: Reply, classify: Classify
     error = begun.watch.error
     if error is not None:
         return await _failed(run, exchange, reply, classify, "stream_event", error, (), len(error) <= ERROR_BYTES)
-    if not begun.known or (begun.ended and not begun.complete):
+    if not begun.begins:
         return await _failed(run, exchange, reply, classify, "response", b"".join(begun.held), (), False)
     run.outcome, run.status = "client_disconnected", reply.status  # until the stream has ended
     relay = Relay(exchange, reply.chunks, begun, classify, lambda code: _event(run, code))

@@ -30,6 +30,9 @@ BASES: Mapping[str, type[Block]] = {
     "sinks": Sink,
     "plugins": Block,
 }
+ASKED_AT: Mapping[str, type[Block]] = {"rank": Ranker, "dispatch": Provider}
+"""Hooks that are asked of one block by name, a route's ranker or a target's provider. Elsewhere nobody would ask."""
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,10 @@ class Kind:
         base = BASES[self.group]
         if not isinstance(found, type) or not issubclass(found, base):
             raise self._refused(f"is no {base.__name__}; subclass narrows.{base.__name__}")
+        for group, typed in BASES.items():
+            if self.group == "plugins" and typed is not Block and issubclass(found, typed):
+                # As a free plugin its own hook would never be asked: a rule that silently is none.
+                raise self._refused(f"is a {typed.__name__}; name its entry point {group}.{self.short}")
         if found.api > API:
             raise self._refused(f"needs plugin interface {found.api}, this is {API}; upgrade narrows")
         return found
@@ -197,6 +204,11 @@ def _contract(entry: Registered) -> Iterable[Problem]:
     marked = []
     for name in dir(cls):
         method = inspect.getattr_static(cls, name, None)
+        if isinstance(method, staticmethod | classmethod):  # neither is seen by every check below; a rule needs to be
+            method = method.__func__
+            if name in EVERY_HOOK or hasattr(method, f"{PROJECT}_impl"):
+                yield _problem(entry, f"has a hook {name!r} that is no method of the instance; give it `self`")
+                continue
         options = getattr(method, f"{PROJECT}_impl", None)
         if options is None:
             if name in EVERY_HOOK and callable(method) and not _overrides_marked(cls, name):
@@ -219,6 +231,11 @@ def _contract(entry: Registered) -> Iterable[Problem]:
         parameters = inspect.signature(getattr(cls, name)).parameters.values()
         if any(one.default is not one.empty for one in parameters):
             yield _problem(entry, f"gives an argument of {name!r} a default; hook arguments have none")
+        elif any(one.kind not in _BY_PLACE for one in parameters):
+            yield _problem(entry, f"takes arguments of {name!r} by * or by name; they are given by position")
+        if name in ASKED_AT and not isinstance(entry.block, ASKED_AT[name]):
+            base = ASKED_AT[name].__name__
+            yield _problem(entry, f"has the hook {name!r}, which only a {base} is asked; subclass narrows.{base}")
     if isinstance(entry.block, Constraint) and type(entry.block).narrow is not Constraint.narrow:
         yield _problem(
             entry, "overrides `narrow`; a constraint has `demands` and `excludes`, a free hook is a `plugins.*` block"

@@ -28,11 +28,13 @@ UNANSWERED = "unanswered"
 
 @dataclass(slots=True)
 class Beginning:
-    """A stream up to its first event, and what has been made of it. `held`: what was read, event by event."""
+    """A stream up to its first event, which alone decides: what follows it is the middle of the stream, also where it
+    came in the same packet. `held`: what was read up to there, event by event; `behind`: what came with it."""
 
     cutter: EventCutter = field(default_factory=EventCutter)
     watch: StreamWatch = field(default_factory=StreamWatch)
     held: list[bytes] = field(default_factory=list)
+    behind: list[bytes] = field(default_factory=list)
     size: int = 0
     ended: bool = False
 
@@ -42,24 +44,29 @@ class Beginning:
         return self.watch.first_event is not None
 
     @property
-    def complete(self) -> bool:
-        """Is everything that an answer needs behind us?"""
-        return self.watch.done or self.watch.finish is not None
+    def begins(self) -> bool:
+        """Is this the beginning of an answer? An event that the stream's end cut off is one only if it is also the
+        last that an answer needs."""
+        return self.known and (not self.ended or self.watch.done or self.watch.finish is not None)
 
     def feed(self, chunk: bytes) -> None:
         """The next bytes."""
         self.size += len(chunk)
         for piece in self.cutter.feed(chunk):
-            self.watch.feed(piece)
-            self.held.append(piece)
+            self._take(piece)
 
     def end(self) -> None:
-        """The stream is over: an event that lacks only its blank line counts."""
+        """The stream is over before its first event was whole: one that lacks only its blank line is read too."""
         self.ended = True
-        rest = self.cutter.rest()
-        self.watch.feed(rest)
+        self._take(self.cutter.rest())
         self.watch.end()
-        self.held.append(rest)
+
+    def _take(self, piece: bytes) -> None:
+        if self.known:
+            self.behind.append(piece)
+        else:
+            self.watch.feed(piece)
+            self.held.append(piece)
 
 
 class Relay:
@@ -81,6 +88,7 @@ class Relay:
         self._classify, self._error_event = classify, error_event
         self._ready: deque[bytes] = deque([b"".join(beginning.held)])
         self._over = False
+        self._take(beginning.behind)
 
     def __aiter__(self) -> Relay:
         return self

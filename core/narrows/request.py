@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from narrows.types import EMPTY, Principal
@@ -59,7 +60,7 @@ class Request:
     def attributes(self) -> Mapping[str, frozenset[str]]:
         """Every attribute that has a value, by its declared name."""
         self._allow("attributes")
-        return self._attributes
+        return MappingProxyType(self._attributes)  # the rules after this one read the same
 
     @property
     def principal(self) -> Principal:

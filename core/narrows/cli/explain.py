@@ -68,7 +68,9 @@ def explain(
 
         show(found, gateway.snapshot)
     if found["code"] == "unknown_model":
-        tell(f"note: [keys.{principal}] grants nothing on {route!r} (routes, targets, providers): for it there is no such route.")
+        tell(
+            f"note: [keys.{principal}] grants nothing on {route!r} (routes, targets, providers): for it there is no such route."
+        )
     if found["outcome"] != "eligible":
         raise typer.Exit(FINDING)
 

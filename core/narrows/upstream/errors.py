@@ -70,9 +70,9 @@ def _known(error: BaseException) -> str | None:
     code = getattr(error, "verify_code", None)
     if isinstance(code, int):  # ssl.SSLCertVerificationError
         return f"certificate {code}"
-    reason = getattr(error, "reason", None)
-    if isinstance(error, ssl.SSLError) and isinstance(reason, str):
-        return reason
+    if isinstance(error, ssl.SSLError):  # its errno is none of the system's
+        reason = getattr(error, "reason", None)
+        return reason if isinstance(reason, str) else None
     if isinstance(error, socket.gaierror):
         return "name resolution"
     if isinstance(error, OSError) and error.errno is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Protocol
 
 import anyio
 import httpx
@@ -34,10 +35,13 @@ class Lanes(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         lane = self._free.pop()[1] if self._free else self._new()  # the newest: the oldest may then expire
         self._busy.add(lane)
+        opened = _Opened()
+        if request.url.scheme == "https":
+            request.extensions = {**request.extensions, "trace": opened}
         try:
             response = await lane.handle_async_request(request)
         except BaseException:
-            await self._drop(lane)
+            await self._drop(lane, opened)
             raise
         if not isinstance(response.stream, httpx.AsyncByteStream):
             await self._drop(lane)
@@ -63,10 +67,35 @@ class Lanes(httpx.AsyncBaseTransport):
                 return
             await self._drop(self._free.popleft()[1])
 
-    async def _drop(self, lane: httpx.AsyncBaseTransport) -> None:
+    async def _drop(self, lane: httpx.AsyncBaseTransport, opened: _Opened | None = None) -> None:
         self._busy.discard(lane)
         with anyio.move_on_after(CLOSE_SECS, shield=True):
             await lane.aclose()
+            if opened is not None:
+                await opened.aclose()
+
+
+class _Closable(Protocol):
+    async def aclose(self) -> None: ...
+
+
+class _Opened:
+    """The TCP streams that one request opened, told by httpcore's `trace` extension.
+
+    A caller who leaves during the TLS handshake would otherwise leave the socket to the garbage collector: httpcore
+    closes it after an error there, and not after a cancellation.
+    """
+
+    def __init__(self) -> None:
+        self._streams: list[_Closable] = []
+
+    async def __call__(self, event: str, info: Mapping[str, Any]) -> None:
+        if event == "connection.connect_tcp.complete":
+            self._streams.append(info["return_value"])
+
+    async def aclose(self) -> None:
+        for stream in self._streams:
+            await stream.aclose()
 
 
 class _LaneStream(httpx.AsyncByteStream):

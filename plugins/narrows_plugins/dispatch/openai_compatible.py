@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr
 
-from narrows import Attempt, Provider, Reply, Services, hookimpl
+from narrows import Attempt, NarrowsError, Provider, Reply, Services, hookimpl
 
 PATH: Final = "/chat/completions"
 HEADERS: Final = frozenset({"http-referer", "openai-organization", "openai-project", "x-title"})
@@ -91,22 +91,22 @@ class OpenAICompatible(Provider):
 
     @hookimpl
     def start(self, services: Services) -> None:
-        """Read the key. Raises RuntimeError, naming the variable, where it holds none."""
+        """Read the key. Raises NarrowsError, naming the variable, where it holds none."""
         if self.api_key_env is None:
             return
         key = os.environ.get(self.api_key_env, "").strip()
         if not key:
-            raise RuntimeError(f"environment variable {self.api_key_env} is not set, and a provider needs its key")
+            raise NarrowsError(f"environment variable {self.api_key_env} is not set, and a provider needs its key")
         if not _HEADER_VALUE.fullmatch(key):
-            raise RuntimeError(f"environment variable {self.api_key_env} holds no printable ASCII, so no key")
+            raise NarrowsError(f"environment variable {self.api_key_env} holds no printable ASCII, so no key")
         self._key = key
 
     @hookimpl
     async def dispatch(self, attempt: Attempt) -> Reply:
-        """Send the body as it is, with this account's key. Raises RuntimeError before `start`."""
+        """Send the body as it is, with this account's key. Raises NarrowsError before `start`."""
         headers = {**attempt.headers, **self.headers, "content-type": "application/json"}
         if self.api_key_env is not None:
             if self._key is None:
-                raise RuntimeError("this provider was not started, so it has no key; nothing was sent")
+                raise NarrowsError("this provider was not started, so it has no key; nothing was sent")
             headers["authorization"] = f"Bearer {self._key}"
         return await attempt.send(PATH, headers, attempt.body)

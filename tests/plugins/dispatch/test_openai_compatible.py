@@ -7,7 +7,7 @@ import time
 import pytest
 from pydantic import ValidationError
 
-from narrows import Services
+from narrows import NarrowsError, Services
 from narrows_plugins.dispatch.openai_compatible import HEADERS, OpenAICompatible
 from tests.plugins.dispatch.attempts import FakeAttempt
 from tests.plugins.narrow.ruling import block, hooks
@@ -57,7 +57,7 @@ async def test_fixed_headers_are_added_and_win() -> None:
 async def test_before_start_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, CANARY)
     attempt = FakeAttempt()
-    with pytest.raises(RuntimeError, match="was not started"):
+    with pytest.raises(NarrowsError, match="was not started"):
         await block(OpenAICompatible, base_url=URL, api_key_env=VARIABLE).dispatch(attempt)
     assert attempt.sent == []
 
@@ -76,14 +76,14 @@ def test_a_missing_key_refuses_the_start(value: str | None, monkeypatch: pytest.
     monkeypatch.delenv(VARIABLE, raising=False)
     if value is not None:
         monkeypatch.setenv(VARIABLE, value)
-    with pytest.raises(RuntimeError, match=f"environment variable {VARIABLE} is not set"):
+    with pytest.raises(NarrowsError, match=f"environment variable {VARIABLE} is not set"):
         block(OpenAICompatible, base_url=URL, api_key_env=VARIABLE).start(SERVICES)
 
 
 @pytest.mark.parametrize("value", [f"{CANARY}\r\nx-evil: 1", f"{CANARY}é"])
 def test_what_cannot_be_a_key_refuses_the_start_unsaid(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, value)
-    with pytest.raises(RuntimeError, match=f"environment variable {VARIABLE} holds no printable ASCII") as caught:
+    with pytest.raises(NarrowsError, match=f"environment variable {VARIABLE} holds no printable ASCII") as caught:
         block(OpenAICompatible, base_url=URL, api_key_env=VARIABLE).start(SERVICES)
     assert CANARY not in str(caught.value)
 

@@ -1,0 +1,3 @@
+"""Plugins that leave a trace which a test can see from outside."""
+
+from __future__ import annotations
