@@ -94,6 +94,8 @@ class Gateway:
     async def __aenter__(self) -> Self:
         if self._started:
             raise RuntimeError("this gateway is started already; enter it once")
+        origins = (vendor.origin for vendor in self.snapshot.vendors.values())
+        self.engine.clients.warm(origin for origin in origins if origin is not None)
         await self._life_cycle("start")
         self._started = True
         return self

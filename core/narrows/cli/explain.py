@@ -60,7 +60,10 @@ def explain(
     _known("route", route, gateway.snapshot.routes)
     _advise(gateway, headers)
     principal = _caller(gateway, key)
-    found = _asked(gateway, headers, with_route(_body(body), route), principal)
+    try:
+        found = _asked(gateway, headers, with_route(_body(body), route), principal)
+    except ConfigError as error:  # a plugin that cannot start
+        refuse(problems_of(error), as_json=as_json)
     if as_json:
         document(found)
     else:
@@ -182,8 +185,8 @@ def _asked(gateway: Gateway, headers: Sequence[tuple[str, str]], body: bytes, pr
 
     try:
         return anyio.run(_explained, gateway, headers, body, principal)
-    except ConfigError as error:  # a plugin that cannot start
-        refuse(problems_of(error))
+    except ConfigError:
+        raise
     except NarrowsError as error:
         fail(f"it cannot be explained: {error}.")
 

@@ -18,6 +18,9 @@ BACKLOG: Final = 2048
 AUTHENTICATED: Final = ("keys", "host")
 """The modes of `[auth]` in which nobody is served without being known."""
 
+_NOT_HERE: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+_REMEDY: Final = "Listen on --host 127.0.0.1."
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -64,27 +67,23 @@ def refuse_open_relay(host: str, addresses: Sequence[Address], auth_mode: str | 
 
 
 def listen(addresses: Sequence[Address], port: int, command: str) -> list[socket.socket]:
-    """A listening socket for each address. Port 0 takes a free one. Ends the command, with 1, where that fails."""
+    """A listening socket for each address. Port 0 takes a free one. Ends the command, with 1, where that fails.
+
+    `command`: how it was called, for the remedy.
+    """
     sockets: list[socket.socket] = []
     for address in addresses:
-        listener = socket.socket(address.family, socket.SOCK_STREAM)
-        sockets.append(listener)
         try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if address.family == socket.AF_INET6:
-                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            listener.bind((address.ip, port))
-            listener.listen(BACKLOG)
+            sockets.append(_opened(address, port))
         except OSError as error:
-            if len(addresses) > 1 and error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
-                sockets.pop().close()  # `localhost` resolves to ::1 also where IPv6 is switched off
-                continue
+            if len(addresses) > 1 and error.errno in _NOT_HERE:
+                continue  # `localhost` is ::1 too, also where IPv6 is switched off
             for opened in sockets:
                 opened.close()
             _fail_to_listen(address, port, command, error)
-        port = listener.getsockname()[1]
+        port = sockets[-1].getsockname()[1]
     if not sockets:
-        fail("none of the host's addresses is one of this machine.", "Listen on --host 127.0.0.1.", code=FINDING)
+        fail("none of the host's addresses is one of this machine.", _REMEDY, code=FINDING)
     return sockets
 
 
@@ -95,14 +94,28 @@ def urls(sockets: Sequence[socket.socket]) -> tuple[str, ...]:
                  for family, ip, port in names)  # fmt: skip
 
 
+def _opened(address: Address, port: int) -> socket.socket:
+    listener = socket.socket(address.family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if address.family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind((address.ip, port))
+        listener.listen(BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
 def _fail_to_listen(address: Address, port: int, command: str, error: OSError) -> NoReturn:
     where = f"port {port} on {address.ip}"
-    match error.errno:
-        case errno.EADDRINUSE:
-            fail(f"{where} is in use.", f"Stop what listens there, or choose another: `narrows {command} --port "
-                 f"{port + 1 if port < 65_535 else 8000}`.", code=FINDING)  # fmt: skip
-        case errno.EACCES | errno.EPERM:
-            fail(f"{where} may not be opened.", "Choose a port above 1023 with --port.", code=FINDING)
-        case errno.EADDRNOTAVAIL | errno.EAFNOSUPPORT:
-            fail(f"{address.ip} is no address of this machine.", "Listen on --host 127.0.0.1.", code=FINDING)
+    if error.errno in _NOT_HERE:
+        fail(f"{address.ip} is no address of this machine.", _REMEDY, code=FINDING)
+    if error.errno == errno.EADDRINUSE:
+        other = port + 1 if port < 65_535 else 8000
+        remedy = f"Stop what listens there, or choose another: `narrows {command} --port {other}`."
+        fail(f"{where} is in use.", remedy, code=FINDING)
+    if error.errno in (errno.EACCES, errno.EPERM):
+        fail(f"{where} may not be opened.", "Choose a port above 1023 with --port.", code=FINDING)
     fail(f"{where} cannot be opened: {error.strerror}.", "Choose another with --host and --port.", code=FINDING)

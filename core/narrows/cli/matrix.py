@@ -40,7 +40,9 @@ def table(found: Mapping[str, Any], rules: Sequence[str], tick: str) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    built = Table("target", *rules, "eligible", box=SIMPLE_HEAD, pad_edge=False)
+    built = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("target", *rules, "eligible"):
+        built.add_column(name, overflow="fold")  # a narrow terminal breaks words, and hides none
     for row in found["targets"]:
         cells = []
         for rule in rules:

@@ -96,8 +96,10 @@ def told(problem: Problem) -> Text:
     """A problem as people read it: `file:line: path: message … [code]`, the same words as `str(problem)`."""
     from rich.text import Text
 
-    text = Text("" if problem.severity == "problem" else "warning: ", "yellow")
-    text.append(str(problem), "")
+    text = Text()
+    if problem.severity == "warning":
+        text.append("warning: ", "yellow")
+    text.append(str(problem))
     for part, style in ((problem.path, "bold"), (f"[{problem.code}]", "dim")):
         if part:
             text.highlight_words([part], style)

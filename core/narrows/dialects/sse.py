@@ -5,16 +5,12 @@ Nothing here changes a byte of what is forwarded.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Literal
-
 import msgspec
 
 from narrows.dialects.events import EVENT_BYTES, Event, EventSplitter
 from narrows.types import Usage
 
-__all__ = ["EVENT_BYTES", "Event", "EventSplitter", "HeldStart", "StreamWatch", "usage_in"]
+__all__ = ["EVENT_BYTES", "Event", "EventSplitter", "StreamWatch", "usage_in"]
 
 DONE = b"[DONE]"
 TOKENS_MAX = 2**53
@@ -189,38 +185,3 @@ def _bytes(text: str | None) -> int:
     if not text:
         return 0
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-
-
-# ---- the beginning, held ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class HeldStart:
-    """The beginning of a stream, held back until its first data event was complete. Nothing of it is lost.
-
-    `chunks`: every byte that was read, comments included, as it came. `why` reading stopped: "event" = the first data
-    event is there; "ended" = the stream ended before one; "overflow" = the limit was reached before one.
-    """
-
-    chunks: tuple[bytes, ...]
-    why: Literal["event", "ended", "overflow"]
-
-    @classmethod
-    async def read(cls, chunks: AsyncIterator[bytes], watch: StreamWatch, limit: int = EVENT_BYTES) -> HeldStart:
-        """Read until the watch has seen a data event, at most `limit` bytes and the chunk that passes it.
-
-        The rest of `chunks` is untouched: forward `HeldStart.chunks`, then go on with the iterator, feeding the watch.
-        Exceptions of the iterator pass.
-        """
-        held: list[bytes] = []
-        size = 0
-        async for chunk in chunks:
-            held.append(chunk)
-            size += len(chunk)
-            watch.feed(chunk)
-            if watch.first_event is not None:
-                return cls(tuple(held), "event")
-            if size > limit:
-                return cls(tuple(held), "overflow")
-        watch.end()
-        return cls(tuple(held), "ended" if watch.first_event is None else "event")

@@ -40,6 +40,7 @@ class Upstream:
     """
 
     __slots__ = (
+        "_begun",
         "_chunks",
         "_closed",
         "_ended",
@@ -63,7 +64,7 @@ class Upstream:
         compressed: bool = False,
     ) -> None:
         """`leave`: called exactly once, when the connection is free or gone."""
-        self._closed = self._ended = self._reading = False
+        self._begun = self._closed = self._ended = self._reading = False
         self.status = status
         self.headers = headers
         self._source = source
@@ -90,7 +91,7 @@ class Upstream:
         if self._closed:
             raise UpstreamClosed
         fault: UpstreamFault | None = None
-        self._reading = True
+        self._begun = self._reading = True
         try:
             while True:
                 chunk = await anext(self._chunks)
@@ -118,16 +119,16 @@ class Upstream:
         """Close. Where the body was not read to its end, the connection is closed with it, at once.
 
         May be called again, from any task, also while another one reads (that one gets `UpstreamClosed`), and in a
-        cancelled one: it is shielded, for at most 2 s.
+        cancelled one: it is shielded, for at most 2 s. An upstream's fault while closing is none any more.
         """
         if self._closed:
             return
         self._closed = True
-        started = not self._ended
         try:
             with anyio.move_on_after(CLOSE_SECS, shield=True):
-                await self._source.aclose()
-                if started and not self._reading:
+                with suppress(*self._faults.faults):
+                    await self._source.aclose()
+                if self._begun and not self._ended and not self._reading:
                     await self._exhaust()
         finally:
             await self._leave()  # waits for nothing, but where a reload left this reply the last of its origin

@@ -46,8 +46,8 @@ class Wire:
     """The transport of one origin, and how to speak to it. Opens no socket before the first call."""
 
     def __init__(self, origin: Origin, context: ssl.SSLContext, *, fast: bool, wrap: Wrap | None) -> None:
-        """`fast`: over aiohttp (asyncio only, no proxy). Raises ImportError where its extra is missing, ValueError for a host
-        that no URL may have."""
+        """`fast`: over aiohttp (asyncio only, no proxy). Raises ImportError where its extra is missing, ValueError for
+        a host that no URL may have."""
         self._base = _parsed(origin.base_url)
         self._host = self._base.netloc
         self._urls: dict[str, httpx.URL] = {}

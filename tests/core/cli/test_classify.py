@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -152,3 +153,17 @@ def test_an_answer_comes_before_the_next_line_is_sent() -> None:
             assert json.loads(running.stdout.readline())["class"] == wanted
         running.stdin.close()
         assert running.wait(10) == 0
+
+
+def test_interrupted_while_it_waits_it_exits_130_without_a_word() -> None:
+    command = [sys.executable, "-m", "narrows", "classify"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as running:
+        if running.stdin is None or running.stdout is None or running.stderr is None:
+            raise RuntimeError("no pipes")
+        running.stdin.write(lines({"status": 500}).encode())
+        running.stdin.flush()
+        assert running.stdout.readline()  # it runs, and waits for the next line
+        running.send_signal(signal.SIGINT)
+        assert running.wait(10) == 130
+        assert running.stderr.read() == b""

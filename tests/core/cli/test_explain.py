@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.cli.commands import ECHO, KEYS, Ran, narrows
+from tests.core.cli.commands import ECHO, KEYS, Ran, narrows, process
 from tests.support.config import write_config
 
 SHAPE = {
@@ -214,3 +214,16 @@ def test_names_are_never_read_as_markup(tmp_path: Path) -> None:
     ran = explain(write_config(tmp_path, text), "--header", "x-region=eu", route="us-only")
     assert "[red]" in ran.stdout
     assert rows(ran)["bold"][-1] == "no"
+
+
+def test_a_narrow_terminal_breaks_words_and_hides_none(file: Path) -> None:
+    ran = narrows("explain", file, "--route", "chat", "--header", "x-region=eu", env={"COLUMNS": "50"})
+    assert "…" not in ran.stdout
+    assert max(map(len, ran.stdout.splitlines()[:8])) <= 50
+
+
+def test_an_ascii_terminal_gets_an_ascii_table(file: Path) -> None:
+    ran = process("explain", file, "--route", "chat", "--header", "x-region=eu", env={"PYTHONIOENCODING": "ascii"})
+    assert ran.code == 0
+    assert ran.stdout.isascii()
+    assert "ok" in ran.stdout

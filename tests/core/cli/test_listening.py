@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from contextlib import closing
 
@@ -40,12 +41,30 @@ def test_a_name_is_judged_by_all_its_addresses(monkeypatch: pytest.MonkeyPatch) 
     assert not listening.only_loopback(listening.resolved("gateway.test"))
 
 
-@pytest.mark.parametrize("host", ["", " ", "no such host", "nobody.invalid"])
-def test_a_host_that_is_none(host: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("host", ["", " ", "nobody.invalid", "\udc80"])
+def test_a_host_that_is_none(host: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
     with pytest.raises(typer.Exit) as ended:
         listening.resolved(host)
     assert ended.value.exit_code == 2
     assert "127.0.0.1" in capsys.readouterr().err
+
+
+def test_a_family_that_the_machine_lacks_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = listening._opened
+
+    def without_ipv6(address: Address, port: int) -> socket.socket:
+        if address.family == V6:
+            raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
+        return opened(address, port)
+
+    monkeypatch.setattr(listening, "_opened", without_ipv6)
+    (listener,) = listening.listen([Address(V6, "::1"), Address(V4, "127.0.0.1")], 0, "serve")
+    with closing(listener):
+        assert listener.family == V4
 
 
 @pytest.mark.parametrize("mode", [None, "open"])

@@ -32,7 +32,9 @@ PATIENCE = 10.0
 
 def chat(running: NarrowsProcess, **headers: str) -> httpx.Response:
     body = {"model": "chat", "messages": [{"role": "user", "content": PROMPT}]}
-    return httpx.post(f"{running.url}/v1/chat/completions", json=body, headers=headers, timeout=PATIENCE)
+    return httpx.post(
+        f"{running.url}/v1/chat/completions", json=body, headers=headers, timeout=PATIENCE, trust_env=False
+    )
 
 
 def eventually(true: Callable[[], bool], what: str) -> None:
@@ -57,7 +59,7 @@ def test_it_is_ready_with_the_policy_that_check_prints_and_announces_itself(tmp_
                         'request_attribute = "x-tier"\ntarget_attribute = "region"\n\n[constraints', 1))  # fmt: skip
     policy = narrows("check", file, "--json").json()["policy"]
     with narrows_process(file) as running:
-        assert httpx.get(f"{running.url}/health/ready").json() == {"status": "ready", "policy": policy}
+        assert httpx.get(f"{running.url}/health/ready", trust_env=False).json() == {"status": "ready", "policy": policy}
         assert chat(running, **{"x-region": "eu"}).headers["x-narrows-target"] == "eu-main"
     assert running.stdout == ""
     warning, serves, digest, first, second, *rest = running.stderr.splitlines()
@@ -72,7 +74,7 @@ def test_one_line_for_each_request_without_key_or_content(tmp_path: Path) -> Non
     with narrows_process(write_config(tmp_path, ECHO + KEYS)) as running:
         assert chat(running, authorization=f"Bearer {KEY}").status_code == 200
         assert chat(running, **{"x-api-key": KEY[:-1]}).status_code == 401
-        assert httpx.get(f"{running.url}/v1/models", headers={"x-api-key": KEY}).status_code == 200
+        assert httpx.get(f"{running.url}/v1/models", headers={"x-api-key": KEY}, trust_env=False).status_code == 200
     lines = [line for line in running.stderr.splitlines() if "decision=" in line]
     assert len(lines) == 2
     assert re.search(r"Z INFO decision=\S+ route=chat outcome=answered status=200 code=ok target=eu-main", lines[0])
@@ -84,7 +86,7 @@ def test_one_line_for_each_request_without_key_or_content(tmp_path: Path) -> Non
 
 def test_answers_name_no_server(tmp_path: Path) -> None:
     with narrows_process(write_config(tmp_path, ECHO)) as running:
-        assert "server" not in httpx.get(f"{running.url}/health/live").headers
+        assert "server" not in httpx.get(f"{running.url}/health/live", trust_env=False).headers
 
 
 def test_with_keys_it_may_listen_everywhere(tmp_path: Path) -> None:
@@ -128,7 +130,7 @@ def test_a_stream_that_outlasts_the_grace_is_cut_and_it_still_exits_0(tmp_path: 
     def call() -> None:
         body = {"model": "chat", "stream": True, "messages": [{"role": "user", "content": PROMPT}]}
         with pytest.raises(httpx.RemoteProtocolError, match="incomplete"):  # nobody can take it for a clean end
-            httpx.post(f"{running.url}/v1/chat/completions", json=body, timeout=PATIENCE)
+            httpx.post(f"{running.url}/v1/chat/completions", json=body, timeout=PATIENCE, trust_env=False)
         cut.set()
 
     cut = threading.Event()

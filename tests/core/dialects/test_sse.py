@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narrows.dialects.sse import Event, EventSplitter, HeldStart, StreamWatch, usage_in
+from narrows.dialects.sse import Event, EventSplitter, StreamWatch, usage_in
 from narrows.testing import error_event, stream_events
 from narrows.types import FailureClass, Usage
 
@@ -331,32 +331,3 @@ def test_a_body_without_usage_reports_none(body: bytes) -> None:
 def test_an_event_that_is_too_long_passes_unread() -> None:
     watch = watched(delta(content="x" * 500), delta(content="y"), limit=300)
     assert (watch.overflows, watch.output_bytes) == (1, 1)
-
-
-# ---- the held beginning ----
-
-
-async def source(*chunks: bytes) -> AsyncIterator[bytes]:
-    for each in chunks:
-        yield each
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("chunks", "held", "why"),
-    [
-        ([b"data: a\n\n", b"data: b\n\n"], 1, "event"),
-        ([b": hi\n\n", b"event: ping\n\n", b"da", b"ta: a\n", b"\ndata: b", b"\n\n"], 5, "event"),
-        ([b": hi\n\n", b": hi\n\n"], 2, "ended"),
-        ([b'{"id": "a JSON answer"}'], 1, "ended"),
-        ([b"data: a\n"], 1, "event"),
-        ([], 0, "ended"),
-        ([b": padding\n\n"] * 20, 10, "overflow"),
-        ([b"data: " + b"x" * 200, b"\n\n", b"data: a\n\n"], 1, "overflow"),
-    ],
-)
-async def test_the_beginning_is_held_until_its_first_event(chunks: list[bytes], held: int, why: str) -> None:
-    stream = source(*chunks)
-    start = await HeldStart.read(stream, StreamWatch(), limit=100)
-    assert (start.chunks, start.why) == (tuple(chunks[:held]), why)
-    assert b"".join(start.chunks) + b"".join([rest async for rest in stream]) == b"".join(chunks)

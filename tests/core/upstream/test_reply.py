@@ -25,6 +25,7 @@ class Source:
     def __init__(self, *items: bytes | Exception) -> None:
         self._items = list(items)
         self.closing = anyio.Event()
+        self.closing_fault: Exception | None = None
         self.closed = 0
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -40,6 +41,8 @@ class Source:
 
     async def aclose(self) -> None:
         self.closed += 1
+        if self.closing_fault is not None:
+            raise self.closing_fault
         await self.closing.wait()
 
 
@@ -98,6 +101,14 @@ async def test_a_fault_closes_and_carries_nothing_of_the_library() -> None:
     assert (source.closed, left.times) == (1, 1)
     with pytest.raises(UpstreamClosed):
         await anext(upstream.chunks)
+
+
+async def test_a_fault_while_closing_is_none() -> None:
+    upstream, source, left = made(b"a", OSError("buffered"))
+    source.closing_fault = OSError("reset")
+    await anext(upstream.chunks)
+    await upstream.aclose()
+    assert (source.closed, left.times) == (1, 1)
 
 
 async def test_an_exception_that_is_no_fault_passes_and_closes() -> None:
