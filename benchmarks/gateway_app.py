@@ -20,8 +20,10 @@ def configuration(model: str) -> str:
     lines = [
         '[attributes.data-region]\nvalues = ["eu", "any"]\nmissing = "unrestricted"',
         '[attributes.team]\nvalues = ["a", "b"]\nmissing = "unrestricted"',
-        '[constraints.residency]\nkind = "attribute_match"\nrequest_attribute = "data-region"\n'
-        'target_attribute = "region"\naccept = { eu = ["eu"], any = "*" }',
+        (
+            '[constraints.residency]\nkind = "attribute_match"\nrequest_attribute = "data-region"\n'
+            'target_attribute = "region"\naccept = { eu = ["eu"], any = "*" }'
+        ),
         '[constraints.teams]\nkind = "attribute_match"\nrequest_attribute = "team"\ntarget_attribute = "team"',
         '[constraints.price]\nkind = "cost_ceiling"\nmax_cost_per_mtok_out = 15',
         '[constraints.input-price]\nkind = "cost_ceiling"\nmax_cost_per_mtok_in = 15',
@@ -29,11 +31,11 @@ def configuration(model: str) -> str:
         f'[providers.p]\nkind = "openai_compatible"\nbase_url = "{UPSTREAM}/v1"',
         f'[keys.bench]\nsha256 = "{_key()}"',
     ]
-    for n in range(TARGETS):
-        lines.append(
-            f'[targets.t{n}]\nprovider = "p"\nmodel = "{model}"\nregion = "{"eu" if n % 2 else "us"}"\nclass = "private"\n'
-            f'labels = {{ team = "a" }}\ncontext_window = 128000\nprice = {{ input = 1.0, output = {1 + n} }}'
-        )
+    lines.extend(
+        f'[targets.t{n}]\nprovider = "p"\nmodel = "{model}"\nregion = "{"eu" if n % 2 else "us"}"\nclass = "private"\n'
+        f'labels = {{ team = "a" }}\ncontext_window = 128000\nprice = {{ input = 1.0, output = {1 + n} }}'
+        for n in range(TARGETS)
+    )
     names = ", ".join(f'"t{n}"' for n in range(TARGETS))
     rules = '["residency", "teams", "price", "input-price", "classes"]'
     lines.append(f'[routes."{model}"]\ntargets = [{names}]\nconstraints = {rules}')

@@ -38,10 +38,14 @@ def configuration(targets: int) -> str:
     lines = [
         '[attributes.data-region]\nvalues = ["eu", "us", "any"]',
         '[attributes.team]\nvalues = ["a", "b"]\nmissing = "unrestricted"',
-        '[constraints.residency]\nkind = "attribute_match"\nrequest_attribute = "data-region"\n'
-        'target_attribute = "region"\naccept = { eu = ["eu-west", "eu-central"], us = ["us-east"], any = "*" }',
-        '[constraints.law]\nkind = "attribute_match"\nrequest_attribute = "data-region"\n'
-        'target_attribute = "jurisdiction"\naccept = { eu = ["eu"], us = ["us", "eu"], any = "*" }',
+        (
+            '[constraints.residency]\nkind = "attribute_match"\nrequest_attribute = "data-region"\n'
+            'target_attribute = "region"\naccept = { eu = ["eu-west", "eu-central"], us = ["us-east"], any = "*" }'
+        ),
+        (
+            '[constraints.law]\nkind = "attribute_match"\nrequest_attribute = "data-region"\n'
+            'target_attribute = "jurisdiction"\naccept = { eu = ["eu"], us = ["us", "eu"], any = "*" }'
+        ),
         '[constraints.teams]\nkind = "attribute_match"\nrequest_attribute = "team"\ntarget_attribute = "team"',
         '[constraints.price]\nkind = "cost_ceiling"\nmax_cost_per_mtok_out = 50',
         '[constraints.classes]\nkind = "allowed_classes"\nclasses = ["private", "public"]',
@@ -52,13 +56,11 @@ def configuration(targets: int) -> str:
         lines.append(
             f'[targets.t{n}]\nprovider = "p"\nmodel = "m{n}"\nregion = "{"eu-west" if eu else "us-east"}"\n'
             f'jurisdiction = "{"eu" if eu else "us"}"\nclass = "{"private" if n % 3 else "public"}"\n'
-            f"labels = {{ team = \"{'a' if n % 5 else 'b'}\" }}\ncapabilities = {{ tools = {'false' if n % 7 == 3 else 'true'} }}\n"
+            f'labels = {{ team = "{"a" if n % 5 else "b"}" }}\ncapabilities = {{ tools = {"false" if n % 7 == 3 else "true"} }}\n'
             f"context_window = {8000 * (1 + n % 200)}\nprice = {{ input = 1.0, output = {1 + n % 60} }}"
         )
     names = ", ".join(f'"t{n}"' for n in range(targets))
-    lines.append(
-        f'[routes.chat]\ntargets = [{names}]\nconstraints = ["residency", "law", "teams", "price", "classes"]'
-    )
+    lines.append(f'[routes.chat]\ntargets = [{names}]\nconstraints = ["residency", "law", "teams", "price", "classes"]')
     return "\n".join(lines)
 
 
@@ -78,8 +80,6 @@ async def nothing() -> AsyncIterator[bytes]:
     """No body: the benchmark decodes it beforehand."""
     return
     yield b""
-
-
 
 
 async def timed(run: Run) -> Run:

@@ -88,7 +88,9 @@ class Server:
         self.process.wait(10)
 
 
-def measure(work: Path, name: str, port: int, arguments: argparse.Namespace, model: str, request: bytes) -> dict[str, float]:
+def measure(
+    work: Path, name: str, port: int, arguments: argparse.Namespace, model: str, request: bytes
+) -> dict[str, float]:
     """Requests per second, p50 and p99 in microseconds, and CPU per request of one contestant."""
     app, environment = CONTESTANTS[name]
     server = Server(app, port, environment, model, request) if app else None
@@ -112,7 +114,14 @@ def measure(work: Path, name: str, port: int, arguments: argparse.Namespace, mod
 
 def load(work: Path, port: int, connections: int, seconds: float) -> dict[str, object]:
     """One run of the load generator."""
-    command = [str(work / "load"), str(port), "/v1/chat/completions", str(connections), str(seconds), str(work / "body")]
+    command = [
+        str(work / "load"),
+        str(port),
+        "/v1/chat/completions",
+        str(connections),
+        str(seconds),
+        str(work / "body"),
+    ]
     printed = subprocess.run(pinned("1", *command), capture_output=True, text=True, check=True).stdout
     found: dict[str, object] = json.loads(printed)
     return found

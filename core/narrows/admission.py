@@ -24,6 +24,7 @@ _MAY_DENY = {
 }
 _SERVER_TOOL = chat.SERVER_TOOL
 _CLIENT_CHARS = 128
+_LENGTH_DIGITS = 20
 _LONGEST_WAIT_SECS = 86_400
 T = TypeVar("T")
 
@@ -78,14 +79,17 @@ async def read(run: Run) -> Denial | None:
         return Denial("unsupported_media_type", "send the body without content-encoding", "content-encoding")
     most = run.snapshot.max_body_bytes
     too_large = Denial("body_too_large", f"the body is larger than {most} bytes ([server] max_body_bytes)")
-    declared = run.inbound.header("content-length")
-    if declared is not None and declared.isdigit() and int(declared) > most:
+    if _declared(run.inbound.header("content-length")) > most:
         return too_large
     parts: list[bytes] = []
     size = 0
-    async for part in run.read():
+    source = run.read()
+    async for part in source:
         size += len(part)
         if size > most:
+            close = getattr(source, "aclose", None)  # an iterator that is left half-way is ours to close, if it can be
+            if close is not None:
+                await close()
             return too_large
         parts.append(part)
     call = chat.decode(b"".join(parts), run.snapshot.smallest_window)
@@ -95,20 +99,18 @@ async def read(run: Run) -> Denial | None:
     return None
 
 
+def _declared(length: str | None) -> int:
+    """The length that the caller declares. What is no number says nothing: the body is counted anyhow."""
+    digits = (length or "").strip()
+    return int(digits[:_LENGTH_DIGITS]) if digits.isascii() and digits.isdecimal() else 0
+
+
 def resolve(run: Run) -> Denial | None:
     """3. The route among those this caller may see, the targets it is granted, and what the request says of itself."""
     call, caller = _present(run.call), _present(run.caller)
     principal = caller.principal
     route = run.snapshot.routes.get(call.model)
     if route is None or (principal.routes is not None and route.name not in principal.routes):
-        suffix = routing_suffix(call.model)
-        if suffix is not None:
-            return Denial(
-                "field_refused",
-                f"the model name ends in the routing suffix ':{suffix}', which would choose outside the gateway. "
-                "Name a route; an operator can give a target such a model.",
-                "model",
-            )
         return unknown_model(call.model)
     granted = route.granted(principal)
     if not granted:
@@ -205,7 +207,16 @@ async def budget(run: Run) -> Denial | None:
 
 
 def unknown_model(model: str) -> Denial:
-    """A route that does not exist, or not for this caller: the same answer."""
+    """A route that does not exist, or not for this caller: the same answer. A routing suffix is refused here and not
+    earlier, so that a route may have such a name."""
+    suffix = routing_suffix(model)
+    if suffix is not None:
+        return Denial(
+            "field_refused",
+            f"the model name ends in the routing suffix ':{suffix}', which would choose outside the gateway. "
+            "Name a route; an operator can give a target such a model.",
+            "model",
+        )
     return Denial("unknown_model", f"there is no model {model[:_CLIENT_CHARS]!r}; GET /v1/models lists yours", "model")
 
 

@@ -124,6 +124,7 @@ async def _replied(run: Run, impl: Impl, outgoing: Outgoing) -> Reply:
 def classified(run: Run, failure: Failure, target: Target) -> Classified:
     """What the failure is: every plugin is asked, content_policy beats every answer, any stop beats any move."""
     answers: list[tuple[str, Classified]] = []
+    all_judged = True
     calls = run.engine.calls
     failure = replace(failure, headers=MappingProxyType(dict(failure.headers)))  # one object for all of them
     for impl in run.snapshot.implementations.of("classify_error"):
@@ -133,12 +134,13 @@ def classified(run: Run, failure: Failure, target: Target) -> Classified:
                 said = "it returned neither a Classified of a known class nor None"
                 raise calls.violated(ContractViolation(impl.plugin, "classify_error", said))
         except (PluginError, ContractViolation):
+            all_judged = False
             answer = Classified(FailureClass.INVALID_REQUEST, evidence=f"plugin {impl.plugin} failed")
         if answer is not None:
             answers.append((impl.plugin, cast(Classified, answer)))
     verdict = merge(answers)
     for plugin, answer in answers:
-        if failover_moves(answer) and not failover_moves(verdict):
+        if all_judged and failover_moves(answer) and not failover_moves(verdict):
             calls.overruled(plugin, str(answer.failure_class), str(verdict.failure_class))
     return verdict
 

@@ -104,7 +104,8 @@ class Calls:
     def overruled(self, plugin: str, said: str, stands: str) -> None:
         """A classifier let a stop move on: it does not, and the plugin is named."""
         self.violations[plugin, "classify_error"] += 1
-        log.error("plugin %s called a failure %s that is %s; a stop beats a move", plugin, said, stands)
+        log.error("plugin %s called a failure %s that is %s (hook classify_error); a stop beats a move",
+                  plugin, said, stands)  # fmt: skip
 
 
 def _at(error: Exception | None) -> str:

@@ -122,7 +122,9 @@ class Candidates:
     _cuts: tuple[Cut, ...] = ()
 
     def without(self, target: Target, code: str, why: str) -> Candidates:
-        """This set less one target. Removing one that is not in it changes nothing."""
+        """This set less one target. Removing one that is not in it changes nothing. Raises TypeError for a name."""
+        if not isinstance(target, Target):
+            raise TypeError(f"remove a target, not {_article(target)}; a name would remove nothing")
         place = self._pool.place(target)
         return self if place is None else self._less(1 << place, code, why)
 
@@ -238,7 +240,7 @@ def accept_order(plugin: str, candidates: Candidates, answer: object) -> tuple[i
         raise ContractViolation(plugin, "rank", f"it returned {_article(answer)}; return a list of targets, best first")
     places = []
     seen = 0
-    for target in answer:
+    for target in _read(plugin, answer):
         place = candidates._pool.place(target)
         if place is None or not candidates._mask >> place & 1:
             raise ContractViolation(plugin, "rank", "it added a target that was not among the candidates")
@@ -249,12 +251,21 @@ def accept_order(plugin: str, candidates: Candidates, answer: object) -> tuple[i
     return tuple(places)
 
 
+def _read(plugin: str, answer: Sequence[object]) -> Iterator[object]:
+    """The items of a ranker's answer, one at a time: a sequence of its own may fail, or never end."""
+    try:
+        yield from answer
+    except Exception as error:  # noqa: BLE001 - its own code again
+        raise ContractViolation(plugin, "rank", f"its answer cannot be read: {type(error).__name__}") from None
+
+
 def _explains(exclusion: object) -> bool:
     """Is it a reason? None is no text, though it could be printed as one."""
     if not isinstance(exclusion, Exclusion):
         return False
-    texts: tuple[object, object] = (exclusion.code, exclusion.why)
-    return all(isinstance(text, str) and text for text in texts)
+    code: object = exclusion.code
+    why: object = exclusion.why
+    return isinstance(code, str) and isinstance(why, str) and code != "" and why != ""
 
 
 def _reason(exclusion: object, prefix: str) -> Exclusion:

@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from narrows.attributes import CALLER_SOURCES, Attribute, Reader
+from narrows.advice import advice
+from narrows.attributes import Attribute, Reader
 from narrows.calls import Impl
 from narrows.candidates import Pool
 from narrows.config import Loaded, RouteConf, TargetConf
@@ -54,6 +55,7 @@ class _Compiler:
         routes = {name: self._route(conf) for name, conf in self.settings.routes.items()}
         for name, route in routes.items():
             self._check_route(name, route)
+        self.warnings += advice(routes.values(), self.rules.values(), self.reader)
         self._check_judges()
         self._check_hooks()
         if self.problems:
@@ -179,6 +181,21 @@ class _Compiler:
             self._raises(failed.rule, failed.error, "when it is asked what it demands and excludes")
             return True
 
+    def _removals(self, route: Route) -> str:
+        """Which constraint removes which targets of a route that no request could be served on."""
+        told = []
+        for rule in route.rules:
+            names: list[str] = []
+            for value in _values_read(rule, self.reader):
+                gone = route.pool.full & ~self._left(route.pool, (rule,), value)
+                said = " and ".join(f"{a} = {', '.join(sorted(v))}" for a, v in value.items())
+                removed = ", ".join(target.name for target in route.pool.members(gone))
+                if removed:
+                    names.append(f"{removed}{f' (for {said})' if said else ''}")
+            if names:
+                told.append(f"[{rule.name}] removes {'; '.join(names)}")
+        return ". ".join(told) or "its constraints together leave none of its targets"
+
     def _unmet(self, rule: Rule, route: Route) -> tuple[str, ...]:
         try:
             return tuple(rule.block.problems(route.pool.targets))
@@ -205,24 +222,11 @@ class _Compiler:
             self.problems.append(
                 Problem(
                     "route_unsatisfiable",
-                    f"no request could be served on route {name!r}: its constraints leave none of its targets",
+                    f"no request could be served on route {name!r}: {self._removals(route)}",
                     path=f"routes.{name}",
-                    remedy=f"`narrows explain FILE --route {name}` shows which constraint removes which target.",
+                    remedy="Add a target that its constraints permit, or take a constraint out.",
                 )
             )
-        for attribute in sorted(route.silence_refused):
-            conf = self.reader.attributes[attribute]
-            if conf.missing == "floor":
-                says = " or ".join(sorted(set(CALLER_SOURCES) & conf.sources)) or "key or tenant"
-                self.warnings.append(
-                    Problem(
-                        "silence_refused",
-                        f"on route {name!r} no target is permitted for every value of {attribute!r}: a request that does"
-                        f" not say it ({says}) is refused",
-                        path=f"attributes.{attribute}",
-                        severity="warning",
-                    )
-                )
 
     # ---- the rest --------------------------------------------------------------------------------------------------
 
@@ -266,6 +270,15 @@ class _Compiler:
     def _placed(self, problem: Problem) -> Problem:
         file, line = self.loaded.place(problem.path)
         return replace(problem, file=problem.file or file, line=problem.line or line)
+
+
+def _values_read(rule: Rule, reader: Reader) -> Iterable[dict[str, frozenset[str]]]:
+    """Nothing said, and each single value of each attribute that the rule reads and a request must say."""
+    yield {}
+    for attribute in reader.attributes.values():
+        if rule.reads(attribute.name) and attribute.missing != "unrestricted":
+            for value in sorted(attribute.values or ()):
+                yield {attribute.name: frozenset({value})}
 
 
 def _rule(entry: Registered) -> Rule:

@@ -170,7 +170,7 @@ class Attempt(Protocol):
     async def send(self, path: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """Call the provider's origin. It follows no redirect, ignores proxy variables, and may be called once.
 
-        Raises ContractViolation on a second call and where the gate has closed meanwhile.
+        Raises ContractViolation on a second call, after `dispatch` has answered, and where the gate has closed meanwhile.
         """
 
 

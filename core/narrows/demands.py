@@ -51,7 +51,7 @@ class Rule:
     def demanded(self, request: Request, attributes: Mapping[str, frozenset[str]]) -> frozenset[Hashable]:
         """Its demands for a request that says exactly these attributes. Raises RuleFailed."""
         try:
-            return frozenset(self.block.demands(request.view(self.parts, attributes)))
+            return _demanded(self, request.view(self.parts, attributes))
         except Exception as error:
             raise RuleFailed(self.name, error) from error
 
@@ -82,7 +82,7 @@ def obligations(
             view = views[rule.parts] = request.view(rule.parts, said)
         name = rule.name
         try:
-            told = frozenset(rule.block.demands(view))
+            told = _demanded(rule, view)
         except Exception as error:
             raise RuleFailed(name, error) from error
         rows = tuple([Demand(name, demand, "said") for demand in _ordered(told)])
@@ -134,6 +134,14 @@ def is_free(
     spoken = left(pool, readers, request, alone) & granted
     unspoken = left(pool, readers, request, {attribute: silent}) & granted
     return not spoken & ~unspoken
+
+
+def _demanded(rule: Rule, view: Request) -> frozenset[Hashable]:
+    """What the block answers, as a set. Raises TypeError for a text: its letters would be taken for demands."""
+    answer = rule.block.demands(view)
+    if isinstance(answer, str | bytes):
+        raise TypeError("demands returned a text; return an iterable of demands, such as (text,)")
+    return frozenset(answer)
 
 
 def _ordered(demands: frozenset[Hashable]) -> Iterable[Hashable]:

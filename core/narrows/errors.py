@@ -86,7 +86,12 @@ class Problem:
         where = f"{self.path}: " if self.path else ""
         hint = f" Did you mean {self.suggestion!r}?" if self.suggestion else ""
         remedy = f" {self.remedy}" if self.remedy else ""
-        return f"{place}{where}{self.message}{hint}{remedy} [{self.code}]"
+        return f"{place}{where}{sentence(self.message)}{hint}{remedy} [{self.code}]"
+
+
+def sentence(text: str) -> str:
+    """A text that another one may follow: it ends in a full stop, unless it ends in a mark or in a block of lines."""
+    return text if not text or text[-1] in ".!?:" or "\n" in text else f"{text}."
 
 
 class ConfigError(NarrowsError):

@@ -68,21 +68,27 @@ def exhausted(route: str, pool: Pool, granted: int, findings: Sequence[Finding])
 
 def code_of(granted: int, findings: Sequence[Finding]) -> str:
     """The stable code: the first line of DESIGN's list that some target fits with *all* its exclusions."""
-    if _fits(granted, findings, lambda _, code: code == "override"):
-        return "override_no_target"
-    money = _fits(granted, findings, lambda _, code: code in MONEY)
-    if money:
+    return _decided(granted, findings)[0]
+
+
+def _decided(granted: int, findings: Sequence[Finding]) -> tuple[str, int]:
+    """The code, and the targets that decided it."""
+    if fits := _fits(granted, findings, lambda _, code: code == "override"):
+        return "override_no_target", fits
+    if fits := _fits(granted, findings, lambda _, code: code in MONEY):
         unaffordable = _union(findings, lambda _, code: code == "unaffordable")
-        return "budget_exhausted" if money & unaffordable else "cost_ceiling"
-    if _fits(granted, findings, lambda assumed, _: assumed):
-        return "attribute_missing"
-    if _fits(granted, findings, lambda _, code: code == "context_window" or code.startswith("capability.")):
-        return "no_capable_target"
-    return "no_eligible_target"
+        return "budget_exhausted" if fits & unaffordable else "cost_ceiling", fits
+    if fits := _fits(granted, findings, lambda assumed, _: assumed):
+        return "attribute_missing", fits
+    if fits := _fits(granted, findings, lambda _, code: code == "context_window" or code.startswith("capability.")):
+        return "no_capable_target", fits
+    return "no_eligible_target", granted
 
 
-def nearest(pool: Pool, granted: int, findings: Iterable[Finding]) -> tuple[int | None, tuple[str, ...]]:
-    """The granted target that the fewest constraints block, and which. Bit planes count all targets at once."""
+def nearest(pool: Pool, granted: int, findings: Sequence[Finding]) -> tuple[int | None, tuple[str, ...]]:
+    """The target that the fewest constraints block, and which, among those that decided the code: a refusal that speaks
+    of ability must not point at a target which policy blocks. Bit planes count all targets at once."""
+    granted = _decided(granted, findings)[1]
     blocked: dict[str, int] = {}
     for finding in findings:
         blocked[finding.cut.constraint] = blocked.get(finding.cut.constraint, 0) | finding.cut.mask & granted

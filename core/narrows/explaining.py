@@ -22,14 +22,10 @@ async def explained(run: Run) -> dict[str, Json]:
         denial = refusals.violated(violation)
     except PluginError as error:
         denial = refusals.failed(error)
-    run.denial = denial
-    run.outcome = "refused" if denial is not None else "decided"
-    run.code = denial.code if denial is not None else "ok"
-    run.status = STATUS[denial.code] if denial is not None else 200
-    return {
+    return {  # a refusal told here was never given: the run keeps none, and none is logged
         "outcome": "eligible" if denial is None else "refused",
-        "status": run.status,
-        "code": run.code,
+        "status": STATUS[denial.code] if denial is not None else 200,
+        "code": denial.code if denial is not None else "ok",
         "message": denial.why if denial is not None else None,
         "decision": run.id,
         "policy": run.snapshot.policy,

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from narrows import answering
 from narrows.calls import Calls
@@ -27,17 +27,26 @@ from narrows.upstream import Clients
 class Gateway:
     """A gateway over one snapshot. Enter it (`async with gateway`), or let `attach`, the middleware or the server do so.
 
-    `open_access`: without keys, everybody is `anonymous`; only a server on loopback says so by itself.
+    `open_access`: without keys, everybody is `anonymous`; only a server on loopback says so by itself. `standalone`: no
+    host is around it, so its spans are servers'. `tracer_provider`: an OpenTelemetry `TracerProvider`, or None for the
+    process-wide one; untyped, so that only `telemetry` knows OpenTelemetry.
     """
 
-    def __init__(self, loaded: Loaded, *, open_access: bool = False, standalone: bool = False) -> None:
+    def __init__(
+        self,
+        loaded: Loaded,
+        *,
+        open_access: bool = False,
+        standalone: bool = False,
+        tracer_provider: Any = None,
+    ) -> None:
         self.loaded = loaded
         self.snapshot: Snapshot = compiled(loaded)
         hooks = loaded.settings.hooks
         self.engine = Engine(
             calls=Calls(hooks.deadline_secs, hooks.slow_secs),
             clients=Clients(),
-            tracing=Tracing(),
+            tracing=Tracing(tracer_provider),
             current=lambda: self.snapshot,
             clock=time.monotonic,
             open_access=open_access,
@@ -52,16 +61,26 @@ class Gateway:
         kinds: Mapping[str, type[Block]] | None = None,
         open_access: bool = False,
         standalone: bool = False,
+        tracer_provider: Any = None,
     ) -> Self:
         """A gateway from one or several TOML files; a later one may add, never change. `kinds`: the host's own
         ("constraints.mine": Mine). Raises ConfigError with every problem at once."""
         loaded = load(paths, Registry(kinds), os.environ)
-        return cls(loaded, open_access=open_access, standalone=standalone)
+        return cls(loaded, open_access=open_access, standalone=standalone, tracer_provider=tracer_provider)
 
     @classmethod
-    def from_text(cls, text: str, *, kinds: Mapping[str, type[Block]] | None = None, open_access: bool = False) -> Self:
+    def from_text(
+        cls,
+        text: str,
+        *,
+        kinds: Mapping[str, type[Block]] | None = None,
+        open_access: bool = False,
+        standalone: bool = False,
+        tracer_provider: Any = None,
+    ) -> Self:
         """The same from a string."""
-        return cls(loads(text, Registry(kinds), os.environ), open_access=open_access)
+        loaded = loads(text, Registry(kinds), os.environ)
+        return cls(loaded, open_access=open_access, standalone=standalone, tracer_provider=tracer_provider)
 
     @property
     def started(self) -> bool:

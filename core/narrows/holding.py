@@ -145,7 +145,8 @@ def check_allowance(plugin: str, answer: object) -> Allowance:
         )
     waiting = [name for name in _METHODS if iscoroutinefunction(getattr(answer, name))]
     if waiting:
-        raise ContractViolation(plugin, "budget", f"it would have to be awaited in {', '.join(waiting)}; it never waits")
+        reason = f"it would have to be awaited in {', '.join(waiting)}; it never waits"
+        raise ContractViolation(plugin, "budget", reason)
     return answer  # type: ignore[return-value]  # a protocol, checked by its methods
 
 

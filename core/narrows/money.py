@@ -6,7 +6,7 @@ Costs round up: a reservation must never be smaller than the bill. Source: DESIG
 
 from __future__ import annotations
 
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 
 from narrows import tokens
 from narrows.types import Price, Target, Usage
@@ -17,8 +17,11 @@ PER_MILLION = 1_000_000
 
 def micro_usd(usd: float | int | str) -> int:
     """USD from a configuration file to micro-USD, exact for what was written (0.1 is 100_000). Raises ValueError
-    for a negative, infinite or NaN amount."""
-    amount = Decimal(str(usd))
+    for a negative, infinite or NaN amount, and for a text that is no number."""
+    try:
+        amount = Decimal(str(usd))
+    except InvalidOperation:
+        amount = Decimal("NaN")
     if not amount.is_finite() or amount < 0:
         raise ValueError(f"{usd!r} is no amount of money; write a number of USD that is zero or more")
     return int((amount * MICRO).to_integral_value(rounding=ROUND_HALF_EVEN))
@@ -50,10 +53,11 @@ def worst_case(at_most: int, max_output: int | None, n: int, target: Target) -> 
     """The most one call of this target can cost in micro-USD, nothing cached, or None where a price is not declared.
 
     `at_most`: prompt tokens. `max_output`: the caller's own limit, tokens per answer. `n`: how many answers. Input that
-    is written to a cache may cost more than plain input; the dearer of the two counts.
+    is written to a cache, or read from one, may cost more than plain input; the dearest of the three counts.
     """
     price = target.price
     if price.input is None or price.output is None:
         return None
     output = tokens.most_output(max_output, target.max_output_tokens, target.context_window) * n
-    return -(-(at_most * max(price.input, price.cache_write or 0) + output * price.output) // PER_MILLION)
+    dearest = max(price.input, price.cache_write or 0, price.cached_input or 0)
+    return -(-(at_most * dearest + output * price.output) // PER_MILLION)

@@ -123,4 +123,9 @@ async def refused(run: Run) -> Denial:
         raise RuntimeError("only a resolved route can be exhausted")
     told: Exhausted = exhausted(run.route.name, run.route.pool, run.granted, await findings(run))
     run.exhausted = told
+    if told.code == "attribute_missing":
+        attributes = [run.snapshot.reader.attributes[name] for name in sorted(run.assumed)]
+        ways = [f"{one.header}: {' or '.join(sorted(one.values or ()))}" for one in attributes]
+        said = f" Nobody said it, so every value was assumed; send a header: {'; '.join(ways)}."
+        return Denial(told.code, told.message + said, attributes[0].header if attributes else None)
     return Denial(told.code, told.message)

@@ -33,12 +33,12 @@ async def leave(run: Run) -> None:
         recorders = run.snapshot.implementations.of("record")
         if run.recorded and (recorders or run.span.recording):
             decision = decided(run)
-            for impl in recorders:
-                await _record(run, impl, decision)
             offered = [target.name for target in run.route.pool.members(run.granted)] if run.route else []
             run.span.end(decision, offered, [target.name for target in run.candidates or ()])
+            for impl in recorders:  # after the span: it ends with the last byte, whatever a sink takes
+                await _record(run, impl, decision)
     run.span.end(None)
-    if run.recorded:
+    if run.recorded or run.denial is not None:  # every refusal too, whatever its path; never a path, a name or a text
         log.info(
             "decision=%s route=%s outcome=%s status=%d code=%s target=%s attempts=%d ms=%d",
             run.id,
@@ -55,15 +55,15 @@ async def leave(run: Run) -> None:
 async def _record(run: Run, impl: Impl, decision: Decision) -> None:
     try:
         await run.engine.calls(impl, decision=decision)
-    except (PluginError, ContractViolation):
-        return  # counted and logged by the loop; each sink is isolated
+    except (PluginError, ContractViolation):  # counted and logged by the loop; each sink is isolated
+        return
 
 
 def _settle(run: Run) -> None:
     try:
         run.holding.close(charged(run.attempts))
-    except (PluginError, ContractViolation):
-        return  # counted and logged by the loop; the caller already has its answer
+    except (PluginError, ContractViolation):  # counted and logged by the loop; the caller already has its answer
+        return
 
 
 def charged(attempts: list[AttemptRow]) -> Usage:
@@ -96,7 +96,7 @@ def decided(run: Run) -> Decision:
         demands=demanded(run),
         labels={t.name: t.labels for t in run.route.pool.members(run.granted)} if run.route else {},
         excluded=excluded(run.candidates),
-        order=tuple(target.name for target in run.eligible()),
+        order=tuple(target.name for target in run.eligible()) if run.order is not None else (),  # refused before: none
         algorithm=run.route.algorithm if run.route else "",
         rank_reason=run.rank_reason,
         attempts=tuple(run.attempts),
@@ -138,8 +138,11 @@ def excluded(candidates: Candidates | None) -> tuple[Excluded, ...]:
 
 
 def plain(demand: object) -> Json:
-    """A demand as plain JSON."""
-    decoded: Json = msgspec.json.decode(msgspec.json.encode(demand))
+    """A demand as plain JSON; None for one that is none, over which the request was refused."""
+    try:
+        decoded: Json = msgspec.json.decode(msgspec.json.encode(demand))
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        return None
     return decoded
 
 

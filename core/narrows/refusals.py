@@ -51,8 +51,7 @@ def document(run: Run, denial: Denial) -> dict[str, Json]:
 def headers(run: Run, denial: Denial) -> tuple[tuple[str, str], ...]:
     """Every answer names its decision and policy; a refusal its code, and whether the same request may be retried."""
     if denial.code in TEMPORARY:
-        secs = RETRY_AFTER_SECS if denial.retry_after is None else max(math.ceil(denial.retry_after), 1)
-        again = ("retry-after", str(secs))
+        again = ("retry-after", str(_seconds(denial.retry_after)))
     else:
         again = ("x-should-retry", "false")
     return (*answered(run), ("x-narrows-code", denial.code), again)
@@ -63,8 +62,9 @@ def common(run: Run) -> tuple[tuple[str, str], ...]:
     named = [("x-narrows-decision", run.id), ("x-narrows-policy", run.snapshot.policy)]
     if run.route is not None:
         named.append(("x-narrows-route", run.route.name))
-    if run.request_id is not None:
-        named.append(("x-request-id", run.request_id))
+    asked = (run.request_id or "").strip()  # clipping may leave a space at its end, which no header may have
+    if asked:
+        named.append(("x-request-id", asked))
     return tuple(named)
 
 
@@ -76,6 +76,13 @@ def answered(run: Run) -> tuple[tuple[str, str], ...]:
     if run.failure_class is not None:
         named.append(("x-narrows-class", run.failure_class))
     return tuple(named)
+
+
+def _seconds(wanted: float | None) -> int:
+    """Whole seconds, at least one. A plugin's number may be anything."""
+    if wanted is None or not math.isfinite(wanted):
+        return RETRY_AFTER_SECS
+    return max(math.ceil(wanted), 1)
 
 
 def violated(violation: ContractViolation) -> Denial:

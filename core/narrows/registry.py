@@ -33,6 +33,7 @@ BASES: Mapping[str, type[Block]] = {
 ASKED_AT: Mapping[str, type[Block]] = {"rank": Ranker, "dispatch": Provider}
 """Hooks that are asked of one block by name, a route's ranker or a target's provider. Elsewhere nobody would ask."""
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_NEVER_AWAITED = frozenset({"classify_error", "check"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,9 +234,17 @@ def _contract(entry: Registered) -> Iterable[Problem]:
             yield _problem(entry, f"gives an argument of {name!r} a default; hook arguments have none")
         elif any(one.kind not in _BY_PLACE for one in parameters):
             yield _problem(entry, f"takes arguments of {name!r} by * or by name; they are given by position")
+        if name in _NEVER_AWAITED and inspect.iscoroutinefunction(getattr(cls, name)):
+            yield _problem(entry, f"makes {name!r} async; it is pure, and nobody awaits it")
         if name in ASKED_AT and not isinstance(entry.block, ASKED_AT[name]):
             base = ASKED_AT[name].__name__
             yield _problem(entry, f"has the hook {name!r}, which only a {base} is asked; subclass narrows.{base}")
+    if isinstance(entry.block, Constraint):
+        for name in ("demands", "excludes", "problems"):
+            if inspect.iscoroutinefunction(getattr(cls, name)):
+                yield _problem(
+                    entry, f"has an async {name!r}; it is pure and judged at once, write it as a plain `def`"
+                )
     if isinstance(entry.block, Constraint) and type(entry.block).narrow is not Constraint.narrow:
         yield _problem(
             entry, "overrides `narrow`; a constraint has `demands` and `excludes`, a free hook is a `plugins.*` block"

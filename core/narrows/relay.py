@@ -147,8 +147,9 @@ class Relay:
         rest = self._cutter.rest()
         self._watch.feed(rest)
         self._watch.end()
-        if self._watch.error is not None:
-            self._failed([], rest, self._watch.error)
+        error = self._watch.error
+        if error is not None:
+            self._failed([], rest, error)
         elif self._watch.done or self._watch.finish is not None:
             self._complete(rest)
         else:

@@ -75,7 +75,7 @@ class Run:
         self.granted = 0
         self.candidates: Candidates | None = None
         self.holding = Holding(())
-        self.order: tuple[int, ...] = ()
+        self.order: tuple[int, ...] | None = None  # until it is ranked
         self.rank_reason = ""
 
         self.exchange: Exchange | None = None
@@ -111,7 +111,7 @@ class Run:
         """The targets left, in the order they would be tried: the ranker's prefix, then the rest."""
         if self.candidates is None or self.route is None:
             return ()
-        first = [self.route.pool.targets[place] for place in self.order]
+        first = [self.route.pool.targets[place] for place in self.order or ()]
         named = set(map(id, first))
         return [*first, *(target for target in self.candidates if id(target) not in named)]
 

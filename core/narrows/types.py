@@ -51,8 +51,8 @@ class Failure:
     kind: str
     phase: Phase = "response"
     status: int | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # a plugin may log a failure: no vendor's text
+    body: bytes = field(default=b"", repr=False)
     transport: str | None = None
 
 

@@ -28,12 +28,17 @@ CLOSED: Final = (
     "authenticators",
     "plugins",
     "sinks",
+    "targets",
+    "routes",
     "tenants",
     "keys",
     "operators",
 )
 """Named tables of these groups cannot be added to by a later file: what a rule leaves out is part of the rule, and a
 proxy that is added to a provider would change where its traffic goes."""
+
+WIDER_MODES: Final = ("open", "host")
+"""What a later file may not say of `[auth] mode` once an earlier one has keys: who has none would be let in."""
 
 _INT_BITS = 63
 _AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
@@ -126,6 +131,11 @@ def _merge(
     for key, value in new.items():
         here = (*path, key)
         if key not in old:
+            # Of the files before this one: the places of this one's own keys are not noted yet.
+            keys = next((at for at in report.tree.places if at[:1] == ("keys",)), None)
+            if key == "auth" and not path and keys is not None and _wider(value):
+                _redefined(report, ("auth", "mode"), source, report.tree.places[keys],
+                           "opens what needs a key", "who has none would be let in")  # fmt: skip
             if first is not None and _closed(path):
                 _redefined(report, here, source, first,
                            f"adds to [{dotted(path)}]", "what it leaves out there is part of it")  # fmt: skip
@@ -153,6 +163,10 @@ def _redefined(report: Report, path: Path, source: Source, first: Place | None, 
 
 def _closed(path: Path) -> bool:
     return (len(path) >= 2 and path[0] in CLOSED) or path[:1] == ("auth",)
+
+
+def _wider(auth: object) -> bool:
+    return isinstance(auth, dict) and auth.get("mode") in WIDER_MODES
 
 
 def _is_array(value: object) -> bool:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
 
 from narrows import tokens
 from narrows.dialects.body import BadBody, Members, encode, members, refuse_lookalikes, settle, value
-from narrows.dialects.refused import REFUSED, refuse_fields
+from narrows.dialects.refused import refuse_fields
 from narrows.request import Sizes
 from narrows.types import Denial, Json
 
-_FIELDS = frozenset(
-    ["audio", "background", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens", "messages", "metadata", "modalities", "model", "n", "parallel_tool_calls", "prediction", "presence_penalty", "prompt_cache_key", "reasoning", "reasoning_effort", "response_format", "safety_identifier", "seed", "service_tier", "stop", "store", "stream", "stream_options", "temperature", "tool_choice", "tools", "top_k", "top_logprobs", "top_p", "user", "verbosity"]
-) | frozenset(REFUSED)
-KNOWN: Final[Mapping[str, str]] = MappingProxyType({name.casefold(): name for name in _FIELDS})
-"""The members that mean something, by their folded name."""
+_FIELDS = frozenset({
+    "audio", "background", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs",
+    "max_completion_tokens", "max_tokens", "messages", "metadata", "modalities", "model", "n",
+    "parallel_tool_calls", "prediction", "presence_penalty", "prompt_cache_key", "reasoning", "reasoning_effort",
+    "response_format", "safety_identifier", "seed", "service_tier", "stop", "store", "stream", "stream_options",
+    "temperature", "tool_choice", "tools", "top_k", "top_logprobs", "top_p", "user", "verbosity",
+})  # fmt: skip
+"""The members that mean something. All lower case: in any other case they are refused."""
 IMAGE_TOKENS: Final = 4096
 """The most one image counts as, in tokens: its base64 says nothing about its cost."""
 SERVER_TOOL: Final = "server_tool."
@@ -38,6 +40,10 @@ _PARTS = {
     "input_file": "files",
 }
 _FORMATS = {"json_schema": "json_schema", "json_object": "json_object"}
+_MESSAGE_KEYS = frozenset({"role", "content", "tool_calls", "audio"})
+_PART_KEYS = frozenset({"type", "text", *_PARTS})
+_TYPE_KEY = frozenset({"type"})
+"""What is read inside a message, a part of its content, and a tool or format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +52,10 @@ class Call:
 
     model: str
     stream: bool
-    members: Members
+    members: Members = field(repr=False)  # content
     features: frozenset[str]
     sizes: Sizes
-    metadata: Mapping[str, Json] | None = None
+    metadata: Mapping[str, Json] | None = field(default=None, repr=False)
 
     def body_for(self, model: str, extra: Mapping[str, bytes]) -> bytes:
         """The bytes for one target: the judged members, its model, the operator's own fields on top."""
@@ -69,8 +75,10 @@ def decode(body: bytes, smallest_window: int | None) -> Call | Denial:
 
 def _decode(body: bytes, smallest_window: int | None) -> Call:
     found = members(body)
-    refuse_lookalikes(found, KNOWN)
-    refuse_fields(found)
+    other = [key for key in found if key not in _FIELDS]
+    if other:
+        refuse_fields(other)
+        refuse_lookalikes(other, _FIELDS)
     model = value(found, "model")
     if not isinstance(model, str) or not model:
         raise BadBody("the field 'model' must be a string that names a route", "model")
@@ -114,6 +122,7 @@ def _messages(found: Members) -> _Prompt:
     for place, message in enumerate(messages):
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             raise BadBody(f"messages[{place}] must be an object with a 'role'", f"messages[{place}]")
+        refuse_lookalikes(message, _MESSAGE_KEYS, f"messages[{place}]")
         _content(message.get("content"), place, prompt)
         calls = message.get("tool_calls")
         if calls is not None:
@@ -138,9 +147,11 @@ def _content(content: Json, place: int, prompt: _Prompt) -> None:
             continue
         if not isinstance(part, dict):
             raise BadBody(f"messages[{place}].content holds a part that is no object", f"messages[{place}].content")
+        refuse_lookalikes(part, _PART_KEYS, f"messages[{place}].content")
         kind = part.get("type")
         if kind is not None and not isinstance(kind, str):
-            raise BadBody(f"messages[{place}].content holds a part whose type is no string", f"messages[{place}].content")
+            said = f"messages[{place}].content holds a part whose type is no string"
+            raise BadBody(said, f"messages[{place}].content")
         text = part.get("text")
         if isinstance(text, str):
             prompt.text.append(text.encode())
@@ -170,7 +181,9 @@ def _tools(found: Members) -> set[str]:
         for place, tool in enumerate(tools):
             if not isinstance(tool, dict):
                 raise BadBody(f"{key}[{place}] must be an object", f"{key}[{place}]")
-            kind = tool.get("type", "function")
+            refuse_lookalikes(tool, _TYPE_KEY, f"{key}[{place}]")
+            # Without a type it is a function where it says so; elsewhere another vendor's tool may be meant.
+            kind = tool.get("type", "function" if key == "functions" or "function" in tool else None)
             if not isinstance(kind, str):
                 raise BadBody(f"{key}[{place}].type must be a string", f"{key}[{place}].type")
             features.add("tools" if kind in ("function", "custom") else SERVER_TOOL + kind)
@@ -185,7 +198,10 @@ def _options(found: Members) -> set[str]:
     features: set[str] = set()
     wanted = value(found, "response_format")
     if wanted is not None:
-        kind = wanted.get("type") if isinstance(wanted, dict) else None
+        kind = None
+        if isinstance(wanted, dict):
+            refuse_lookalikes(wanted, _TYPE_KEY, "response_format")
+            kind = wanted.get("type")
         if not isinstance(kind, str):
             raise BadBody("the field 'response_format' must be an object with a 'type'", "response_format")
         if kind in _FORMATS:

@@ -14,6 +14,7 @@ LONGEST_EVENT = 2 * EVENT_BYTES
 (`EVENT_BYTES`), so holding it would protect nobody; it is given out in pieces, and memory stays bounded."""
 
 _BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
+_COMMENTS = re.compile(rb"(?::[^\r\n]*[\r\n]|[\r\n])*")
 _OVERLAP = 3
 """How many bytes of a blank line may stand before a cut: all but the last of "\\r\\n\\r\\n"."""
 
@@ -37,12 +38,12 @@ class EventCutter:
             return [chunk]  # by far the most frequent chunk is one event
         seen = max(len(self._tail) - _OVERLAP, 0)
         self._tail += chunk
-        ends = [match.end() for match in _BLANK_LINE.finditer(self._tail, seen)]
+        ends = _ends(self._tail, seen)
         if ends:
             self.inside = False
         start = ends[-1] if ends else 0
         pieces = [bytes(self._tail[begin:end]) for begin, end in zip([0, *ends], ends, strict=False)]
-        if _only_comments(self._tail, start):
+        if start < len(self._tail) and _COMMENTS.fullmatch(self._tail, start):
             pieces.append(bytes(self._tail[start:]))
             start = len(self._tail)
         elif len(self._tail) - start > LONGEST_EVENT:
@@ -59,7 +60,12 @@ class EventCutter:
         return rest
 
 
-def _only_comments(tail: bytearray, start: int) -> bool:
-    if not tail.startswith(b":", start) or not tail.endswith((b"\n", b"\r")):
-        return False
-    return all(line.startswith(b":") for line in tail[start:].splitlines())
+def _ends(data: bytearray, start: int) -> list[int]:
+    """Where blank lines end."""
+    if b"\r" in data:
+        return [match.end() for match in _BLANK_LINE.finditer(data, start)]
+    ends: list[int] = []  # the same in a tenth of the time
+    while (place := data.find(b"\n\n", start)) >= 0:
+        start = place + 2
+        ends.append(start)
+    return ends

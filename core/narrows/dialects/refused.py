@@ -14,7 +14,7 @@ from typing import Final
 from narrows.dialects.body import BadBody
 
 _ROUTES = "Fallbacks and targets are configuration: list them in the route's `targets`."
-_CONSTRAINTS = "Which providers may be used is configuration: write it as a constraint of the route."
+_CONSTRAINTS = "Which providers may be used is configuration: list a constraint in the route's `constraints`."
 _ORIGIN = "Where a request goes is configuration: `base_url` of the provider."
 _CREDENTIAL = "Credentials are configuration: `api_key_env` of the provider."
 _PROCESSING = "Vendor-side processing is configuration: put it into the target's `extra_body`."
@@ -54,6 +54,8 @@ REFUSED: Final[Mapping[str, str]] = MappingProxyType(
         "api_version": _ORIGIN,
         "region_name": _ORIGIN,
         "aws_region_name": _ORIGIN,
+        "aws_bedrock_runtime_endpoint": _ORIGIN,
+        "azure_endpoint": _ORIGIN,
         "vertex_project": _ORIGIN,
         "vertex_location": _ORIGIN,
         "api_key": _CREDENTIAL,
@@ -61,7 +63,10 @@ REFUSED: Final[Mapping[str, str]] = MappingProxyType(
         "aws_access_key_id": _CREDENTIAL,
         "aws_secret_access_key": _CREDENTIAL,
         "aws_session_token": _CREDENTIAL,
+        "aws_profile_name": _CREDENTIAL,
+        "aws_role_name": _CREDENTIAL,
         "vertex_credentials": _CREDENTIAL,
+        "litellm_credential_name": _CREDENTIAL,
         "user_config": _CREDENTIAL,
         "plugins": _PROCESSING,
         "transforms": _PROCESSING,
@@ -83,9 +88,19 @@ REFUSED: Final[Mapping[str, str]] = MappingProxyType(
         "num_retries": _RETRIES,
         "max_retries": _RETRIES,
         "mock_response": _RETRIES,
+        "mock_testing_fallbacks": _RETRIES,
     }
 )
 """Field -> what to configure instead."""
+
+
+def folded(key: str) -> str:
+    """A field's name without case, space, `-` and `_`: gateways behind us may take `apiBase` for `api_base`."""
+    return key.strip().casefold().replace("_", "").replace("-", "")
+
+
+_FOLDED: Final[Mapping[str, str]] = MappingProxyType({folded(key): remedy for key, remedy in REFUSED.items()})
+_KEY_CHARS = 64
 
 SUFFIXES: Final = ("online", "nitro", "floor", "free", "thinking", "extended", "exacto", "beta")
 """Routing suffixes of a model name (`model:online`): they switch search on or choose a sub-provider."""
@@ -94,9 +109,10 @@ SUFFIXES: Final = ("online", "nitro", "floor", "free", "thinking", "extended", "
 def refuse_fields(found: Iterable[str]) -> None:
     """Raise BadBody (`field_refused`) naming the field and the operator-side remedy."""
     for key in found:
-        remedy = REFUSED.get(key)
+        remedy = _FOLDED.get(folded(key))
         if remedy is not None:
-            raise BadBody(f"the field {key!r} would choose or change the upstream outside the gateway. {remedy}", key,
+            name = key[:_KEY_CHARS]
+            raise BadBody(f"the field {name!r} would choose or change the upstream outside the gateway. {remedy}", name,
                           "field_refused")  # fmt: skip
 
 

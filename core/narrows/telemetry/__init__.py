@@ -1,4 +1,5 @@
 """Traces. Core needs only the OpenTelemetry API; without an SDK every span here is a no-op."""
+
 from __future__ import annotations
 
 from narrows.telemetry.spans import AttemptSpan, RequestSpan, Tracing

@@ -1,11 +1,14 @@
-"""One span per request, owned by the gateway to the last byte, and one child per attempt.
+"""One span per request for a model, owned by the gateway to the last byte, and one child per attempt.
 
-A span is never made the current one: the reply's body may be read, and closed, in another task. Attributes are built
-only when the span records. Source: DESIGN section 10, INTERFACES "Spans".
+A span is never made the current one: the reply's body may be read, and closed, in another task. It is started when the
+first attempt needs it as a parent, or at its end, with the time at which the request arrived: what is no request for a
+model (a probe, a list, a wrong path) has none. Attributes are built only when the span records. Source: DESIGN section
+10, INTERFACES "Spans".
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 
 from opentelemetry import trace
@@ -17,7 +20,8 @@ from narrows.decision import AttemptRow, Decision
 from narrows.telemetry import names
 
 _W3C = TraceContextTextMapPropagator()
-_FIELDS = frozenset({"traceparent", "tracestate"})
+_PARENT = "traceparent"
+_STATE = "tracestate"
 
 
 class Tracing:
@@ -29,33 +33,46 @@ class Tracing:
     def request(self, headers: Iterable[tuple[str, str]], standalone: bool) -> RequestSpan:
         """A request's span. Its parent is the current span where that is valid (the host's), else the incoming
         traceparent: `propagate.extract` alone would orphan us from the host's span."""
-        carried = {key: value for key, value in headers if key in _FIELDS}
-        parent = None
-        if not trace.get_current_span().get_span_context().is_valid:
-            parent = _W3C.extract(carried)
-        kind = SpanKind.SERVER if standalone else SpanKind.INTERNAL
-        span = self._tracer.start_span(names.CHAT, context=parent, kind=kind)
-        return RequestSpan(self._tracer, span, carried)
+        current = trace.get_current_span()
+        if current.get_span_context().is_valid:
+            parent = trace.set_span_in_context(current, Context())
+        else:
+            parent = _incoming(headers)
+        return RequestSpan(self._tracer, parent, SpanKind.SERVER if standalone else SpanKind.INTERNAL)
+
+
+def _incoming(headers: Iterable[tuple[str, str]]) -> Context:
+    """The caller's trace, where it names one that W3C's rules accept. Nothing else of these headers is kept: without an
+    SDK they go on upstream, and what goes there must be a trace. An inner request's word is newer than its host's."""
+    carried: dict[str, list[str]] = {}
+    for key, value in headers:
+        if key == _PARENT:
+            carried[key] = [value]
+        elif key == _STATE:
+            carried.setdefault(key, []).append(value)
+    return _W3C.extract(carried, Context()) if _PARENT in carried else Context()
 
 
 class RequestSpan:
     """The span of one request."""
 
-    __slots__ = ("_carried", "_context", "_ended", "_span", "_tracer")
+    __slots__ = ("_arrived", "_context", "_ended", "_kind", "_parent", "_span", "_tracer")
 
-    def __init__(self, tracer: trace.Tracer, span: Span, carried: dict[str, str]) -> None:
-        self._tracer, self._span, self._carried, self._ended = tracer, span, carried, False
-        self._context: Context = trace.set_span_in_context(span, Context())
+    def __init__(self, tracer: trace.Tracer, parent: Context, kind: SpanKind) -> None:
+        self._tracer, self._parent, self._kind, self._ended = tracer, parent, kind, False
+        self._arrived = time.time_ns()
+        self._span: Span | None = None
+        self._context = parent
 
     @property
     def recording(self) -> bool:
         """Is anybody keeping it?"""
-        return self._span.is_recording()
+        return self._started().is_recording()
 
     def attempt(self, target: str, model: str, provider: str, number: int) -> AttemptSpan:
         """A child span for one upstream call."""
-        if not self._span.get_span_context().is_valid:
-            return AttemptSpan(self._span, self._carried)
+        if not self._started().get_span_context().is_valid:
+            return AttemptSpan(trace.INVALID_SPAN, {})
         span = self._tracer.start_span(f"{names.CHAT} {model}", context=self._context, kind=SpanKind.CLIENT)
         if span.is_recording():
             span.set_attributes({
@@ -66,34 +83,43 @@ class RequestSpan:
         _W3C.inject(carried, trace.set_span_in_context(span, Context()))
         return AttemptSpan(span, carried)
 
+    def _started(self) -> Span:
+        if self._span is None:
+            self._span = self._tracer.start_span(
+                names.CHAT, context=self._parent, kind=self._kind, start_time=self._arrived
+            )
+            self._context = trace.set_span_in_context(self._span, Context())
+        return self._span
+
     def end(self, decision: Decision | None, offered: Sequence[str] = (), eligible: Sequence[str] = ()) -> None:
-        """Put the decision on the span and end it. Ending twice is harmless."""
+        """Put the decision on the span and end it; without a decision, end it if it was started. Ending twice is
+        harmless."""
         if self._ended:
             return
         self._ended = True
-        if decision is not None and self._span.is_recording():
-            self._describe(decision, offered, eligible)
-        self._span.end()
+        if decision is not None and self._started().is_recording():
+            _describe(self._started(), decision, offered, eligible)
+        if self._span is not None:
+            self._span.end()
 
-    def _describe(self, decision: Decision, offered: Sequence[str], eligible: Sequence[str]) -> None:
-        if decision.route is not None:
-            self._span.update_name(f"{names.CHAT} {decision.route}")
-            self._span.set_attributes({names.ROUTE: decision.route, names.REQUEST_MODEL: decision.route})
-        self._span.set_attributes({
-            names.OPERATION: names.CHAT, names.DECISION_ID: decision.id, names.POLICY: decision.policy,
-            names.OUTCOME: decision.outcome, names.CODE: decision.code, names.OFFERED: list(offered),
-            names.ELIGIBLE: list(eligible), names.ORDER: list(decision.order),
-        })  # fmt: skip
-        removed: dict[tuple[str, str], list[str]] = {}
-        for row in decision.excluded:
-            removed.setdefault((row.constraint, row.code), []).append(row.target)
-        for (constraint, code), targets in removed.items():
-            self._span.add_event(
-                names.EXCLUSION_EVENT, {names.CONSTRAINT: constraint, names.CODE: code, names.TARGETS: targets}
-            )
-        if decision.outcome in ("upstream_error", "upstream_incomplete") or decision.status >= 500:
-            self._span.set_status(Status(StatusCode.ERROR))
-            self._span.set_attribute(names.ERROR_TYPE, decision.code)
+
+def _describe(span: Span, decision: Decision, offered: Sequence[str], eligible: Sequence[str]) -> None:
+    if decision.route is not None:
+        span.update_name(f"{names.CHAT} {decision.route}")
+        span.set_attributes({names.ROUTE: decision.route, names.REQUEST_MODEL: decision.route})
+    span.set_attributes({
+        names.OPERATION: names.CHAT, names.DECISION_ID: decision.id, names.POLICY: decision.policy,
+        names.OUTCOME: decision.outcome, names.CODE: decision.code, names.OFFERED: list(offered),
+        names.ELIGIBLE: list(eligible), names.ORDER: list(decision.order),
+    })  # fmt: skip
+    removed: dict[tuple[str, str], list[str]] = {}
+    for row in decision.excluded:
+        removed.setdefault((row.constraint, row.code), []).append(row.target)
+    for (constraint, code), targets in removed.items():
+        span.add_event(names.EXCLUSION_EVENT, {names.CONSTRAINT: constraint, names.CODE: code, names.TARGETS: targets})
+    if decision.outcome in ("upstream_error", "upstream_incomplete") or decision.status >= 500:
+        span.set_status(Status(StatusCode.ERROR))
+        span.set_attribute(names.ERROR_TYPE, decision.code)
 
 
 class AttemptSpan:
@@ -106,7 +132,7 @@ class AttemptSpan:
 
     def end(self, row: AttemptRow, response_model: str | None = None) -> None:
         """Put what happened on the span and end it."""
-        if not self._span.is_recording() or self._span.get_span_context() is None:
+        if not self._span.is_recording():
             return
         attributes: dict[str, str | int] = {
             names.INPUT_TOKENS: row.input_tokens,

@@ -44,7 +44,10 @@ def _origin(url: str) -> str:
         raise ValueError("has a query; keys in a query end in logs, name the key's variable in api_key_env")
     if "#" in url:
         raise ValueError("has a fragment (#…); leave that out")
-    return url.rstrip("/")
+    bare = url.rstrip("/")
+    if bare.endswith(PATH):
+        raise ValueError(f"it ends in {PATH}, which is put behind it; leave that out")
+    return bare
 
 
 def _variable(name: str) -> str:
