@@ -27,6 +27,16 @@ _CLIENT_CHARS = 128
 _LENGTH_DIGITS = 20
 _LONGEST_WAIT_SECS = 86_400
 T = TypeVar("T")
+AUTH_UNSET = Denial(
+    "auth_unset",
+    "this gateway has no [keys.NAME] and says no [auth] mode; it would be an open relay. An operator adds keys "
+    '(narrows keygen), or writes [auth] mode = "host" (the host\'s users) or "open"',
+)
+
+
+def closed(run: Run) -> bool:
+    """Has nobody said who may call? Then nobody may, and the gateway is not ready."""
+    return run.snapshot.auth_mode is None and not run.engine.open_access
 
 
 async def authenticate(run: Run) -> Denial | None:
@@ -43,10 +53,8 @@ async def _caller(run: Run) -> Caller | Denial:
         named = run.snapshot.caller(run.speaker)
         return named or Denial("unauthenticated", f"no key is named {run.speaker!r}; add [keys.{run.speaker}]")
     mode = run.snapshot.auth_mode
-    if mode is None and not run.engine.open_access:
-        return Denial(
-            "auth_unset", "this gateway has no [keys.NAME] and says no [auth] mode; it would be an open relay"
-        )
+    if closed(run):
+        return AUTH_UNSET
     who = run.outer or run.inbound  # inside a host's request the outer principal counts, inner credentials do not
     for impl in run.snapshot.implementations.of("authenticate"):
         answer = await run.engine.calls(impl, inbound=who)
@@ -131,7 +139,7 @@ def resolve(run: Run) -> Denial | None:
         return Denial(
             "attribute_forbidden",
             f"you may not say {value!r} of {name!r}: it could leave more than silence does. "
-            f"An operator can grant it: `may_say` of your key.",
+            f"An operator can grant it: `may_say` on a key, a tenant or [auth].",
             name,
         )
     return _server_tools(run)

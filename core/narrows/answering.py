@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from narrows import refusals
-from narrows.admission import authenticate
+from narrows.admission import AUTH_UNSET, authenticate, closed
 from narrows.errors import ContractViolation, PluginError
 from narrows.explaining import explained
 from narrows.pipeline import serve
@@ -68,6 +68,8 @@ async def _reply(run: Run, allowed: tuple[str, ...] | None, started: bool) -> Re
                 retry_after=1,
             ),
         )
+    if path == READY and closed(run):
+        return refusals.reply(run, AUTH_UNSET)
     if path == READY:
         return _json(run, 200, {"status": "ready", "policy": run.snapshot.policy})
     if path == EXPLAIN:

@@ -86,10 +86,15 @@ def _closest(run: Run, found: tuple[Finding, ...]) -> Json:
 
 def _amounts(run: Run) -> dict[str, Json]:
     if run.call is None:
-        return {"tokens": {"at_least": 0, "at_most": 0}, "cost_micro_usd": {"at_least": 0, "at_most": 0}}
+        return {
+            "tokens": {"at_least": 0, "at_most": 0},
+            "cost_micro_usd": {"at_least": 0, "at_most": 0},
+            "unpriced": [],
+        }
     sizes = run.call.sizes
-    costs = costs_of(sizes, run.eligible())
+    least, most, unpriced = costs_of(sizes, run.eligible())
     return {
         "tokens": {"at_least": sizes.at_least, "at_most": sizes.at_most},
-        "cost_micro_usd": {"at_least": costs["at_least"], "at_most": costs["at_most"]},
+        "cost_micro_usd": {"at_least": least, "at_most": most},
+        "unpriced": list(unpriced),
     }

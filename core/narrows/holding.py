@@ -157,10 +157,12 @@ def _attempt(step: Callable[[], object], failures: list[Exception]) -> None:
         failures.append(error)
 
 
-def costs_of(sizes: Sizes, targets: Sequence[Target]) -> Mapping[str, int]:
-    """The least and the most the request can cost among these targets, in micro-USD (explain)."""
-    most = [cost for cost in (worst_case(sizes, target) for target in targets) if cost is not None]
-    least = [
-        money.tokens_cost(sizes.at_least, target.price.input) for target in targets if target.price.input is not None
-    ]
-    return {"at_least": min(least, default=0), "at_most": max(most, default=0)}
+def costs_of(sizes: Sizes, targets: Sequence[Target]) -> tuple[int, int, tuple[str, ...]]:
+    """The least and the most the request can cost among these targets, in micro-USD, and those without a price, of which
+    nothing is known (explain)."""
+    most = {target.name: worst_case(sizes, target) for target in targets}
+    known = [cost for cost in most.values() if cost is not None]
+    prices = [target.price.input for target in targets if target.price.input is not None]
+    least = [money.tokens_cost(sizes.at_least, price) for price in prices]
+    unpriced = tuple(name for name, cost in most.items() if cost is None)
+    return min(least, default=0), max(known, default=0), unpriced

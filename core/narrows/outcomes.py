@@ -14,10 +14,11 @@ import msgspec
 
 from narrows import refusals
 from narrows.dialects.errors import error_document, error_event
+from narrows.dialects.sse import usage_in
 from narrows.exchange import Exchange
 from narrows.relay import ERROR_BYTES, UNANSWERED, Beginning, Relay
 from narrows.run import Run
-from narrows.types import Chunks, Classified, Denial, Failure, FailureClass, Reply, Usage
+from narrows.types import Chunks, Classified, Denial, Failure, FailureClass, Reply
 from narrows.upstream import UpstreamFault
 
 ERROR_SECS = 5.0
@@ -89,7 +90,7 @@ async def judged(run: Run, exchange: Exchange, reply: Reply, classify: Classify)
     if answer is None or (exchange.run.call is not None and exchange.run.call.stream):
         return await _failed(run, exchange, reply, classify, "response", body, headers, whole)
     await run.close_upstream_quietly()
-    exchange.usage, exchange.response_model = answer.tokens(), answer.model
+    exchange.usage, exchange.response_model = usage_in(body), answer.named()
     exchange.output_bytes = len(body)
     verdict = classify(Failure(exchange.vendor.kind, "finish", reply.status, body=body))
     exchange.finish(None if verdict.evidence == UNANSWERED else verdict, answered=True)
@@ -171,49 +172,27 @@ async def _error_body(chunks: Chunks) -> tuple[bytes, bool]:
     return bytes(body[:ERROR_BYTES]), False
 
 
-class _Details(msgspec.Struct):
-    cached_tokens: int | None = None
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: _Details | None = None
-
-
 class _Completion(msgspec.Struct):
     choices: list[msgspec.Raw]
-    model: str | None = None
-    usage: _Usage | None = None
+    model: msgspec.Raw = msgspec.Raw()
 
-    def tokens(self) -> Usage | None:
-        """What the provider reported; explicit zeros are reported zeros."""
-        if self.usage is None or (self.usage.prompt_tokens is None and self.usage.completion_tokens is None):
+    def named(self) -> str | None:
+        """The model that answered, where it is a name."""
+        try:
+            return msgspec.json.decode(self.model, type=str)
+        except msgspec.DecodeError:
             return None
-        details = self.usage.prompt_tokens_details
-        return Usage(
-            self.usage.prompt_tokens or 0,
-            self.usage.completion_tokens or 0,
-            (details.cached_tokens if details is not None else None) or 0,
-            reported=True,
-        )
 
 
 _COMPLETION = msgspec.json.Decoder(_Completion)
-_CHOICES = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def _completion(body: bytes) -> _Completion | None:
-    """The parts of a chat completion that matter here, or None where it is none."""
+    """What makes a body a chat completion, or None. Anything else of an unusual shape is no reason to refuse it."""
     try:
         return _COMPLETION.decode(body)
     except (msgspec.DecodeError, RecursionError):
-        pass
-    try:  # usage or model of an unusual shape is no reason to refuse an answer
-        choices = msgspec.json.decode(_CHOICES.decode(body)["choices"], type=list[msgspec.Raw])
-    except (msgspec.DecodeError, RecursionError, KeyError):
         return None
-    return _Completion(choices)
 
 
 def _event(run: Run, code: str) -> bytes:

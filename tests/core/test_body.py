@@ -8,7 +8,7 @@ from time import perf_counter
 
 import msgspec
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from narrows.dialects.body import BadBody, encode, members, refuse_lookalikes, settle, too_deep, value
@@ -54,6 +54,7 @@ def test_what_is_no_json_object_is_refused(body: bytes, why: str) -> None:
     assert why in refusal(body)
 
 
+@settings(deadline=None)  # a busy machine is not a finding
 @given(st.binary(max_size=60))
 def test_arbitrary_bytes_are_an_object_or_refused(body: bytes) -> None:
     try:
@@ -98,6 +99,7 @@ def nested(inner: Json, kinds: list[bool], beside: Json) -> Json:
     return inner
 
 
+@settings(deadline=None)
 @given(values, st.lists(st.booleans(), max_size=140), nasty | st.just([]) | st.just({"{": "]"}), st.booleans())
 @example([], [True] * 127, None, True)
 @example([], [True] * 128, None, True)
@@ -109,6 +111,7 @@ def test_the_bound_on_depth_is_exact(value: Json, kinds: list[bool], beside: Jso
     assert too_deep(text.encode()) == (depth(text) > DEEPEST)
 
 
+@settings(deadline=None)
 @given(values, st.integers(126, 130), st.lists(st.booleans(), min_size=1, max_size=5))
 def test_just_at_the_bound(value: Json, levels: int, pattern: list[bool]) -> None:
     """Wrapped to exactly so many levels, whatever kinds alternate: strings with brackets and escapes count for nothing."""
@@ -174,6 +177,7 @@ def written(rows: list[tuple[str, bytes]], space: bytes = b"") -> bytes:
     return b"{" + inside + b"}"
 
 
+@settings(deadline=None)
 @given(pairs, st.sampled_from([b"", b" ", b"\n\t "]))
 def test_every_byte_of_a_member_stays_and_the_last_duplicate_is_the_one(
     rows: list[tuple[str, bytes]], space: bytes
@@ -187,6 +191,7 @@ def test_every_byte_of_a_member_stays_and_the_last_duplicate_is_the_one(
     assert [key for key, _ in seen] == list(dict.fromkeys(key for key, _ in rows)), "each once, in its first place"
 
 
+@settings(deadline=None)
 @given(pairs, st.dictionaries(keys, raws, max_size=3))
 def test_replaced_members_stand_on_top_and_nothing_else_moves(
     rows: list[tuple[str, bytes]], replaced: dict[str, bytes]
@@ -198,6 +203,7 @@ def test_replaced_members_stand_on_top_and_nothing_else_moves(
     assert found == before, "the judged members are not changed by sending"
 
 
+@settings(deadline=None)
 @given(values)
 def test_a_settled_member_is_sent_as_it_was_judged(given_value: Json) -> None:
     """Also where its own text said something twice: an upstream that reads the first would see what no rule saw."""
@@ -255,6 +261,7 @@ def test_a_known_key_in_another_case_is_refused(key: str, known: str) -> None:
     assert "only in case or space" in denial.why
 
 
+@settings(deadline=None)
 @given(st.sampled_from(sorted(KNOWN)), st.data())
 def test_any_spelling_of_a_known_key_but_its_own_is_refused(known: str, data: st.DataObject) -> None:
     upper = data.draw(st.lists(st.booleans(), min_size=len(known), max_size=len(known)))

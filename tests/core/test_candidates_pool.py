@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from narrows import Exclusion, Target
@@ -35,6 +35,7 @@ def names(pool: Pool, mask: int) -> list[str]:
     return [target.name for target in pool.members(mask)]
 
 
+@settings(deadline=None)  # a busy machine is not a finding
 @given(st.integers(0, 70), st.data())
 def test_a_mask_is_its_targets_in_order(count: int, data: st.DataObject) -> None:
     pool = Pool(targets(count))
@@ -55,6 +56,7 @@ def test_only_these_very_targets_have_a_place() -> None:
     assert one not in Candidates(Pool(targets(2)), 3)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 40), st.lists(st.integers(-1, 45), max_size=12))
 def test_a_verdict_is_what_the_rule_says_of_each_target(count: int, demands: list[int]) -> None:
     pool, rule = Pool(targets(count)), Above()

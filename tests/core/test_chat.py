@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from narrows.dialects.chat import _FIELDS, IMAGE_TOKENS, Call, decode
@@ -211,6 +211,7 @@ parts = st.one_of(
 )  # fmt: skip
 
 
+@settings(deadline=None)  # a busy machine is not a finding
 @given(
     st.lists(st.lists(parts, max_size=4) | texts | st.none(), min_size=1, max_size=4), st.none() | st.integers(0, 99)
 )
@@ -317,6 +318,7 @@ anything = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(sorted(_FIELDS)), anything, max_size=5), st.none() | st.integers(0, 10))
 def test_whatever_its_members_hold_it_is_read_or_refused(members: Mapping[str, Json], window: int | None) -> None:
     call = decode(body(**members), window)
@@ -334,6 +336,7 @@ def test_whatever_its_members_hold_it_is_read_or_refused(members: Mapping[str, J
     assert call.stream == (sent.get("stream") is True)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_arbitrary_bytes_never_raise(content: bytes) -> None:
     assert isinstance(decode(content, 1), Denial)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import ceil
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from narrows import Target
@@ -35,12 +35,14 @@ def test_an_amount_is_what_was_written(written: float | str, amount: int) -> Non
     assert micro_usd(written) == amount
 
 
+@settings(deadline=None)  # a busy machine is not a finding
 @given(st.decimals(0, 10**6, places=6))
 def test_six_places_are_exact(written: Decimal) -> None:
     assert Fraction(micro_usd(str(written)), MICRO) == Fraction(written)
     assert Fraction(micro_usd(float(written)), MICRO) == Fraction(written), "a float of TOML, too"
 
 
+@settings(deadline=None)
 @given(st.floats(0, 1e12))
 def test_any_other_amount_is_rounded_to_the_nearest(written: float) -> None:
     assert abs(Fraction(micro_usd(written)) - Fraction(str(written)) * MICRO) <= Fraction(1, 2)
@@ -52,6 +54,7 @@ def test_what_is_no_amount_is_refused(written: float | str) -> None:
         micro_usd(written)
 
 
+@settings(deadline=None)
 @given(micro)
 def test_a_text_reads_back(amount: int) -> None:
     text = usd(amount)
@@ -70,11 +73,13 @@ def test_a_text_for_people(amount: int, text: str) -> None:
 # ---- costs -----------------------------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(tokens, st.integers(0, 10**10))
 def test_tokens_cost_rounds_up(count: int, per_million: int) -> None:
     assert tokens_cost(count, per_million) == ceil(Fraction(count * per_million, 10**6))
 
 
+@settings(deadline=None)
 @given(tokens, tokens, tokens, price)
 def test_an_attempt_costs_its_parts_together_rounded_up_once(
     fresh: int, cached: int, output: int, given: Price
@@ -93,6 +98,7 @@ def test_more_cached_than_input_is_never_negative() -> None:
     assert attempt_cost(Usage(input=5, output=0, cached=10), Price(MICRO, MICRO)) == 10
 
 
+@settings(deadline=None)
 @given(tokens, st.none() | tokens, st.integers(1, 128), price, st.none() | tokens, st.none() | tokens)
 def test_the_worst_case_is_exact(
     at_most: int, asked: int | None, n: int, given: Price, window: int | None, most: int | None
@@ -107,6 +113,7 @@ def test_the_worst_case_is_exact(
     assert cost == ceil(Fraction(at_most * dearest + output * n * given.output, 10**6))
 
 
+@settings(deadline=None)
 @given(st.data(), tokens, st.none() | tokens, st.integers(1, 128), price)
 def test_a_reservation_is_never_smaller_than_the_bill(
     data: st.DataObject, at_most: int, asked: int | None, n: int, given: Price

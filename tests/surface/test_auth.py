@@ -221,7 +221,7 @@ OPEN = '[auth]\nmode = "open"\n'
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("mode", ["", OPEN])
+@pytest.mark.parametrize("mode", ["", OPEN], ids=["unset", "open"])
 async def test_without_keys_a_mount_must_say_open(provider: RecordingProvider, mode: str) -> None:
     text = mode + without_tenants(ROUTES).replace("{url}", provider.base_url)
     async with Gateway.from_text(text) as gateway, client(gateway) as outside:
@@ -238,7 +238,10 @@ async def test_without_keys_a_mount_must_say_open(provider: RecordingProvider, m
                 assert_refused(models, "auth_unset")
                 assert (explained["status"], explained["code"]) == (503, "auth_unset")
                 assert provider.calls == []
-        assert (await outside.get("/health/ready")).status_code == 200
+        ready = await outside.get("/health/ready")  # nobody may call, so nothing can be served
+        assert (ready.status_code, ready.headers.get("x-narrows-code")) == (
+            (200, None) if mode else (503, "auth_unset")
+        )
     assert provider.count() == (3 if mode else 0)
 
 

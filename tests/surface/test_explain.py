@@ -15,7 +15,7 @@ from tests.surface.world import RAISED
 
 KEYS = {"outcome", "status", "code", "policy", "route", "principal", "attributes", "demands", "targets", "closest",
         "order", "tokens", "cost_micro_usd"}  # fmt: skip
-MORE = {"message", "decision"}
+MORE = {"message", "decision", "unpriced"}
 BOUNDS = {"at_least", "at_most"}
 
 
@@ -74,6 +74,7 @@ def test_a_served_request_exactly(site: Site) -> None:
         "order": ["eu"],
         "tokens": {"at_least": 2, "at_most": 48},
         "cost_micro_usd": {"at_least": 0, "at_most": 0},
+        "unpriced": ["eu"],
     }
     assert site.provider.calls == []
 

@@ -114,7 +114,8 @@ def drive(site: Site) -> Iterator[tuple[str, httpx.Response]]:
                 site.provider.script(model, script)
             route = "hasty" if script == Stall() else "chat"
             yield name, site.send(chat(route, stream=stream, **FILLED), (JSON, bearer("all"), *SAYING))
-        site.clear()
+        for model in ("eu-1", "us-1", "hasty-1"):
+            site.provider.script(model, Answer())
     for met in MET:
         if not met.calls and met.method == "POST" and not any(name == "content-type" for name, _ in met.saying):
             for path in dict.fromkeys((met.path, EXPLAIN)):
@@ -158,6 +159,9 @@ def test_nothing_planted_is_found(rig: Rig, capfd: pytest.CaptureFixture[str]) -
     for decision in seen:
         assert found(repr(decision) + json.dumps(decision.document())) == []
     assert {decision.outcome for decision in seen} == {"answered", "refused", "upstream_error", "upstream_incomplete"}
+    assert any(PROMPT.encode() in call.body for call in site.provider.calls)  # it was all there
+    assert {call.header("authorization") for call in site.provider.calls} >= {f"Bearer {PROVIDERS}"}
+    assert any(" DEBUG " in line for line in rig.log.lines)
     for line in filter(ours, rig.log.lines):
         assert found(line) == [], line
     spans = rig.spans.all()

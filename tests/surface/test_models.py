@@ -66,16 +66,17 @@ def bare(response: httpx.Response) -> tuple[int, bytes, dict[str, str]]:
     return response.status_code, IDS.sub(b"", response.content), headers
 
 
+# A route that the key does not name, one of targets or of a provider that it may not use, one that ends like a suffix.
 NOBODYS = {
-    "routes that its key does not name": ("narrow", "wide"),
-    "a route of targets that it may not use": ("one_target", "american"),
-    "a route of a provider that it may not use": ("one_provider", "other"),
-    "one that ends like a routing suffix": ("one_target", "american:free"),
+    "unnamed": ("narrow", "wide"),
+    "targets": ("one_target", "american"),
+    "provider": ("one_provider", "other"),
+    "suffix": ("one_target", "american:free"),
 }
 
 
 @pytest.mark.parametrize(("who", "route"), NOBODYS.values(), ids=NOBODYS)
-@pytest.mark.parametrize("path", [CHAT, EXPLAIN])
+@pytest.mark.parametrize("path", [CHAT, EXPLAIN], ids=["live", "explain"])
 def test_a_route_that_is_not_granted_does_not_exist(site: Site, who: str, route: str, path: str) -> None:
     assert route in site.gateway.snapshot.routes
     missing = route[:-1] + "x" if ":" not in route else "x" + route[1:]

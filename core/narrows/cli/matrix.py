@@ -76,16 +76,15 @@ def details(found: Mapping[str, Any], snapshot: Snapshot) -> Iterable[str]:
         yield f"demands:  {row['constraint']}: {_plain(row['demand'])} ({row['source']})"
     if found["targets"]:
         yield f"tokens:   {found['tokens']['at_least']} to {found['tokens']['at_most']} in the prompt"
-        yield f"cost:     {_cost(found, snapshot)}"
+        yield f"cost:     {_cost(found)}"
     yield f"policy:   {found['policy']}"
 
 
-def _cost(found: Mapping[str, Any], snapshot: Snapshot) -> str:
-    eligible = [snapshot.targets[row["target"]] for row in found["targets"] if row["eligible"]]
-    unpriced = [target.name for target in eligible if target.price.input is None or target.price.output is None]
+def _cost(found: Mapping[str, Any]) -> str:
+    eligible = [row["target"] for row in found["targets"] if row["eligible"]]
+    cost, unpriced = found["cost_micro_usd"], found["unpriced"]
     if len(unpriced) == len(eligible):
         return "unknown, no eligible target has a price" if eligible else "nothing, no upstream would be called"
-    cost = found["cost_micro_usd"]
     bounds = f"{money.usd(cost['at_least'])} to {money.usd(cost['at_most'])} USD an attempt"
     return f"{bounds}; without a price: {', '.join(unpriced)}" if unpriced else bounds
 

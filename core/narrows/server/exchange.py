@@ -18,6 +18,11 @@ from narrows.server.answers import Answers
 from narrows.server.faults import failed_reply, fault, log
 from narrows.types import ClientGone, Inbound, Reply
 
+LINGER_SECS = 0.5
+"""Seconds that the end of an answer waits for the rest of its request, where the answer came first (a 401 needs no body).
+The caller has the whole answer by then and waits for nothing. But a server may close a connection whose request was not
+complete when its answer was, and a caller that has sent its next request on it sees a connection that breaks off."""
+
 CLIENT_LEFT = 499
 """Nobody reads it. But a middleware of the host may take an application without any answer for a broken one."""
 
@@ -25,7 +30,7 @@ CLIENT_LEFT = 499
 class Exchange:
     """Runs one request. It is also the iterator over that request's body, which is what `read` hands to the gateway."""
 
-    __slots__ = ("_complete", "_finished", "_gone", "_group", "_host_error", "_receive", "_send", "_started")
+    __slots__ = ("_complete", "_finished", "_gone", "_group", "_host_error", "_receive", "_rest", "_send", "_started")
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive, self._send = receive, send
@@ -34,6 +39,7 @@ class Exchange:
         self._started = False  # our answer has begun
         self._finished = False  # our answer has been handed over, all of it
         self._gone = False  # the caller left
+        self._rest: anyio.Event | None = None  # of a request that was answered before it was complete: it is in
         self._host_error: Exception | None = None  # raised by `receive` or `send`: the host's, not ours to judge
 
     async def run(self, gateway: Answers, inbound: Inbound) -> None:
@@ -100,11 +106,15 @@ class Exchange:
         await self._post({"type": "http.response.start", "status": reply.status, "headers": headers})
         if not self._complete:
             self._complete = True  # what is still sent is not wanted; listening throws it away
+            self._rest = anyio.Event()
             self._listen()
         if body:
             async for chunk in reply.chunks:
                 if chunk:
                     await self._post({"type": "http.response.body", "body": chunk, "more_body": True})
+        if self._rest is not None and self._group is not None:
+            with anyio.move_on_after(LINGER_SECS):
+                await self._rest.wait()
         self._finished = True  # before the end is sent: a server may say "disconnect" the moment that it has it
         await self._post({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -155,11 +165,18 @@ class Exchange:
     async def _watch(self) -> None:
         """Wait for the caller's leaving, and cancel the work. Runs until the answer is over."""
         try:
-            while (await self._receive())["type"] != "http.disconnect":
+            while (message := await self._receive())["type"] != "http.disconnect":
+                if not message.get("more_body", False):
+                    self._is_in()
                 await anyio.lowlevel.checkpoint()  # a channel that never waits must not starve the work
         except Exception as error:  # noqa: BLE001 - a host that cannot say more; the answer goes on without
             log.debug("cannot listen for the caller's leaving: %s", fault(error))
+            self._is_in()
             return
         if not self._finished and self._group is not None:
             self._gone = True
             self._group.cancel_scope.cancel()
+
+    def _is_in(self) -> None:
+        if self._rest is not None:
+            self._rest.set()

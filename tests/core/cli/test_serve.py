@@ -62,8 +62,11 @@ def test_it_is_ready_with_the_policy_that_check_prints_and_announces_itself(tmp_
         assert httpx.get(f"{running.url}/health/ready", trust_env=False).json() == {"status": "ready", "policy": policy}
         assert chat(running, **{"x-region": "eu"}).headers["x-narrows-target"] == "eu-main"
     assert running.stdout == ""
-    warning, serves, digest, first, second, *rest = running.stderr.splitlines()
-    assert warning.startswith(f"warning: {file}:")
+    lines = running.stderr.splitlines()
+    warnings = [line for line in lines if line.startswith("warning: ")]
+    assert warnings
+    assert all(line.startswith(f"warning: {file}:") for line in warnings)
+    serves, digest, first, second, *rest = lines[len(warnings) :]
     assert f"serves {running.url}/v1 to everybody on this machine" in serves
     assert digest == f"policy {policy}"
     assert (first, second) == ("route chat: us-large, eu-main", "route us-only: us-large")

@@ -131,7 +131,7 @@ async def test_a_gateway_that_cannot_start_says_why(gateway: FakeGateway, make: 
     gateway.fails_to_start = ConfigError([Problem("unset", "the variable US_KEY is not set", "providers.us")])
     said = await play(make(gateway), gateway.events)
     assert gateway.events == ["lifespan.startup.failed"]
-    assert said[0]["message"] == "the gateway could not start: providers.us: the variable US_KEY is not set [unset]"
+    assert said[0]["message"] == "the gateway could not start: providers.us: the variable US_KEY is not set. [unset]"
 
 
 async def test_the_text_of_a_foreign_exception_is_not_told(gateway: FakeGateway, make: Make) -> None:
