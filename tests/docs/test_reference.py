@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import pkgutil
 import re
 from collections.abc import Iterator, Mapping
@@ -29,7 +30,7 @@ from narrows.exchange import CALLER_HEADERS
 from narrows.failover import WORDS
 from narrows.registry import OWN_DISTRIBUTION, Registry
 from narrows.types import FailureClass
-from tests.docs.pages import CODES, CONFIGURATION, FAILOVER, HTTP, OPERATE, page
+from tests.docs.pages import CODES, CONFIGURATION, FAILOVER, HTTP, OPERATE, QUESTIONS, page
 
 WITHOUT_A_BLOCK = {"constraints.capability", "constraints.context_window", "authenticators.keys", "authenticators.host"}
 """Kinds that the core configures itself."""
@@ -200,19 +201,43 @@ def test_the_headers_that_travel_upstream_are_listed() -> None:
     assert names(caller) == CALLER_HEADERS
 
 
-def test_every_field_of_the_log_line_is_explained(caplog: pytest.LogCaptureFixture) -> None:
-    async def ask() -> None:
-        gateway = Gateway.from_text(
-            '[providers.p]\nkind = "echo"\n[targets.a]\nprovider = "p"\nmodel = "a"\n[routes.chat]\ntargets = ["a"]\n',
-            open_access=True,
-        )
-        async with gateway, httpx.AsyncClient(transport=transport(gateway), base_url="http://narrows") as client:
-            body = {"model": "chat", "messages": [{"role": "user", "content": "Hello"}]}
-            assert (await client.post("/v1/chat/completions", json=body)).status_code == 200
+FILE = next(block.source for block in page(QUESTIONS).of("toml"))
+"""The file that the examples of the reference speak of."""
 
+
+def asked(path: str) -> httpx.Response:
+    """What that file answers to the key `batch`, in the EU. Its provider is not there."""
+
+    async def ask() -> httpx.Response:
+        gateway = Gateway.from_text(FILE.replace("openai_compatible", "echo").replace("base_url", "# base_url"))
+        inside = transport(gateway, "batch")
+        async with gateway, httpx.AsyncClient(transport=inside, base_url="http://narrows") as client:
+            body = {"model": "chat", "messages": [{"role": "user", "content": "Hi"}]}
+            return await client.post(path, json=body, headers={"x-region": "eu"})
+
+    return anyio.run(ask)
+
+
+def test_the_example_of_explain_is_what_it_answers() -> None:
+    answer = asked("/v1/explain").json()
+    told = page(HTTP).section("`POST /v1/explain`")
+    assert set(answer) <= names(told)
+    (example,) = [json.loads(block.source) for block in page(HTTP).of("json") if "explain" in block.heading]
+    assert list(answer) == list(example)
+    assert answer == {**example, "decision": answer["decision"], "policy": answer["policy"]}
+
+
+def test_every_header_of_an_answer_stands_in_the_reference() -> None:
+    ours = {name for name in asked("/v1/chat/completions").headers if name.startswith("x-")}
+    assert "x-narrows-target" in ours
+    assert ours <= names(page(HTTP).section("Answer"))
+
+
+def test_every_field_of_the_log_line_is_explained(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", "narrows.requests"):
-        anyio.run(ask)
+        assert asked("/v1/chat/completions").status_code == 200
     (line,) = [record.getMessage() for record in caplog.records if record.name == "narrows.requests"]
     fields = re.findall(r"(?:^| )(\w+)=", line)
     assert "decision" in fields
-    assert set(fields) <= names(page(OPERATE).section("The log"))
+    table = page(OPERATE).section("The log")
+    assert fields == re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)

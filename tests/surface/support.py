@@ -167,15 +167,7 @@ class Socket(Site):
         super().__init__(*parts)
         self.server = server
         no_certificates = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        # hypercorn closes a connection, unannounced, where its answer is over before the body has come
-        kept = 0 if server.backend == "trio" else 10
-        self.client = httpx.Client(
-            base_url=server.url,
-            timeout=PATIENCE,
-            verify=no_certificates,
-            trust_env=False,
-            limits=httpx.Limits(max_keepalive_connections=kept),
-        )
+        self.client = httpx.Client(base_url=server.url, timeout=PATIENCE, verify=no_certificates, trust_env=False)
 
     def at(self, path: str) -> tuple[int, Mapping[str, str]]:
         connection = self.connection()
