@@ -21,6 +21,7 @@ import tempfile
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -112,7 +113,7 @@ def measure(
     }
 
 
-def load(work: Path, port: int, connections: int, seconds: float) -> dict[str, object]:
+def load(work: Path, port: int, connections: int, seconds: float) -> dict[str, Any]:
     """One run of the load generator."""
     command = [
         str(work / "load"),
@@ -123,7 +124,7 @@ def load(work: Path, port: int, connections: int, seconds: float) -> dict[str, o
         str(work / "body"),
     ]
     printed = subprocess.run(pinned("1", *command), capture_output=True, text=True, check=True).stdout
-    found: dict[str, object] = json.loads(printed)
+    found: dict[str, Any] = json.loads(printed)
     return found
 
 

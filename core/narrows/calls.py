@@ -92,7 +92,7 @@ class Calls:
         """Count and log a failure. Only the exception's type and place are kept: its text may hold a prompt or a key."""
         self.errors[impl.plugin, impl.hook] += 1
         reason = f"no answer within {self.deadline_secs:g} s" if error is None else type(error).__name__
-        log.error("plugin %s (%s) failed in hook %s: %s%s", impl.path, impl.distribution, impl.hook, reason, _at(error))
+        log.error("plugin %s (%s) failed in hook %s: %s%s", impl.path, impl.distribution, impl.hook, reason, at(error))
         return PluginError(impl.plugin, impl.hook, reason)
 
     def violated(self, violation: ContractViolation) -> ContractViolation:
@@ -108,7 +108,8 @@ class Calls:
                   plugin, said, stands)  # fmt: skip
 
 
-def _at(error: Exception | None) -> str:
+def at(error: Exception | None) -> str:
+    """Where an exception was raised: " at file.py:12"."""
     trace = error.__traceback__ if error is not None else None
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import Final
+from urllib.parse import parse_qsl, quote, urlsplit
 
 import msgspec
 
@@ -23,6 +25,10 @@ CALLER_HEADERS: Final = frozenset({"user-agent", "openai-beta", "x-stainless-ret
 """What of the caller's headers may travel upstream. Everything else stays here, credentials first of all."""
 
 OK: Final = "ok"
+
+_SECRET = re.compile(r"key|token|secret|auth|cookie|credential|passw|sig", re.IGNORECASE)
+_LEAST_CHARS = 8
+"""A value that is shorter than this is found in any text by chance."""
 
 
 class Barred(ContractViolation, Passing):
@@ -55,6 +61,8 @@ class Outgoing:
             self._barred = barred
             raise
         sent = {**headers, **self._trace}
+        if self._run.exchange is not None:
+            self._run.exchange.sent = (path, headers)
         if self._vendor.origin is None:
             return await self._vendor.block.answer(path, sent, body)
         upstream = await self._run.engine.clients.send(self._vendor.origin, "POST", path, sent, body)
@@ -145,6 +153,16 @@ def caller_headers(inbound: Inbound) -> dict[str, str]:
     return {key: value for key, value in inbound.headers if key in CALLER_HEADERS}
 
 
+def credentials(path: str, headers: Mapping[str, str]) -> frozenset[bytes]:
+    """What a provider sends to prove who it is: values of headers and of the query whose names say so, as they are and
+    as they stand in a URL."""
+    named = [*headers.items(), *parse_qsl(urlsplit(path).query)]
+    values = {part for name, value in named if _SECRET.search(name) for part in (value, *value.split())}
+    return frozenset(
+        text.encode() for value in values if len(value) >= _LEAST_CHARS for text in (value, quote(value, ""))
+    )
+
+
 class Exchange:
     """What is known of one call; `finish` writes its row once, however it ended."""
 
@@ -157,6 +175,11 @@ class Exchange:
         self.output_bytes = 0
         self.response_model: str | None = None
         self.done = False
+        self.sent: tuple[str, Mapping[str, str]] = ("", {})
+
+    def quoted(self, body: bytes) -> bool:
+        """Does the vendor repeat the credential that it was sent? Some do, with the URL that they did not find."""
+        return any(secret in body for secret in credentials(*self.sent))
 
     def finish(self, classified: Classified | None, *, answered: bool) -> None:
         """Write the row. `classified` None: ok. `answered`: tokens were (or may have been) produced."""

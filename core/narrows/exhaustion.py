@@ -73,6 +73,8 @@ def code_of(granted: int, findings: Sequence[Finding]) -> str:
 
 def _decided(granted: int, findings: Sequence[Finding]) -> tuple[str, int]:
     """The code, and the targets that decided it."""
+    if not findings:
+        return "no_eligible_target", granted  # "all of none" would fit any line
     if fits := _fits(granted, findings, lambda _, code: code == "override"):
         return "override_no_target", fits
     if fits := _fits(granted, findings, lambda _, code: code in MONEY):

@@ -26,7 +26,7 @@ async def narrow(run: Run) -> Denial | None:
         raise RuntimeError("narrow runs after resolve")
     for impl in route.narrowers:
         candidates = await asked(run.engine.calls, impl, request, candidates)
-        run.candidates = candidates
+        run.candidates, run.hard_cuts = candidates, len(candidates._cuts)
         if not candidates:
             return await refused(run)
     return None
@@ -48,6 +48,7 @@ async def hold(run: Run, *, dry: bool) -> Denial | None:
     """8. Money, held for what is left; what no allowance covers goes."""
     if run.candidates is None or run.request is None:
         raise RuntimeError("hold runs after narrow")
+    run.hard_cuts = len(run.candidates._cuts)
     if run.holding:
         run.candidates = run.holding.cover(run.candidates, run.request.sizes, dry=dry)
         if not run.candidates:
@@ -105,8 +106,7 @@ async def findings(run: Run) -> tuple[Finding, ...]:
                 found.append(Finding(cut, row.source == "assumed"))
         else:
             found += [Finding(cut) for cut in await _alone(run, impl, request, whole)]
-    hard = {impl.plugin for impl in route.narrowers}
-    return (*found, *(Finding(cut) for cut in run.candidates._cuts if cut.constraint not in hard))
+    return (*found, *(Finding(cut) for cut in run.candidates._cuts[run.hard_cuts :]))
 
 
 async def _alone(run: Run, impl: Impl, request: Request, whole: Candidates) -> tuple[Cut, ...]:

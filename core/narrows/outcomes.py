@@ -56,6 +56,8 @@ class Failed:
             return Denial("upstream_error", "the upstream could not be reached, or broke off")
         if kind is FailureClass.AUTHENTICATION:
             return Denial("upstream_error", "the gateway's credential for this upstream was refused; tell its operator")
+        if run.exchange is not None and run.exchange.quoted(failure.body):
+            return Denial("upstream_error", "the upstream's error repeats the gateway's credential; tell its operator")
         if 300 <= failure.status < 400:
             return Denial("upstream_error", "the upstream answered with a redirect; they are not followed")
         if failure.phase == "stream_event" and self.whole:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from narrows import admission, attempts, narrowing, recording, refusals
 from narrows.errors import ContractViolation, PluginError
 from narrows.run import Run
-from narrows.types import Denial, Reply
+from narrows.types import ClientGone, Denial, Reply
 
 
 @asynccontextmanager
@@ -35,6 +35,10 @@ async def answered(run: Run) -> Reply:
         outcome = refusals.violated(violation)
     except PluginError as error:
         outcome = refusals.failed(error)
+    except ClientGone:
+        raise
+    except Exception as error:  # noqa: BLE001 - a bug of ours is a refusal too: named by its decision, and recorded
+        outcome = refusals.broken(error)
     return refusals.reply(run, outcome) if isinstance(outcome, Denial) else outcome
 
 

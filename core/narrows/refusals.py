@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import math
 
 import msgspec
 
+from narrows.calls import at
 from narrows.dialects.errors import error_document
 from narrows.errors import STATUS, TEMPORARY, ContractViolation, PluginError
 from narrows.run import Run
@@ -13,6 +15,7 @@ from narrows.types import Denial, Json, Reply
 
 JSON = ("content-type", "application/json")
 RETRY_AFTER_SECS = 1
+log = logging.getLogger("narrows.engine")
 
 _BROKEN = {
     "authenticate": ("unauthenticated", "the caller could not be authenticated"),
@@ -88,6 +91,12 @@ def _seconds(wanted: float | None) -> int:
 def violated(violation: ContractViolation) -> Denial:
     """A plugin broke its contract: 500, named."""
     return Denial("contract_violation", str(violation))
+
+
+def broken(error: Exception) -> Denial:
+    """A bug of the gateway: closed. Only its type and place are logged, its text may hold anything."""
+    log.error("the gateway failed: %s%s", type(error).__name__, at(error))
+    return Denial("internal_error", "the gateway failed; nothing more was sent. Tell its operator this decision")
 
 
 def failed(error: PluginError) -> Denial:

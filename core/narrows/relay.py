@@ -137,6 +137,8 @@ class Relay:
         if classified.failure_class is FailureClass.AUTHENTICATION or len(error) > ERROR_BYTES:
             # Vendors echo keys in these: the operator's fault is told in our words.
             piece = self._ours("upstream_error")
+        elif self._exchange.quoted(error):  # and in others, with the URL that failed
+            piece = self._ours("upstream_error")
         self._forward([*good, piece])
         run = self._exchange.run
         run.outcome, run.code = "upstream_error", "upstream_error"

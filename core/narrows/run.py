@@ -74,6 +74,7 @@ class Run:
         self.request: Request | None = None
         self.granted = 0
         self.candidates: Candidates | None = None
+        self.hard_cuts = 0  # how many of the candidates' cuts are rules'; those behind them are money's
         self.holding = Holding(())
         self.order: tuple[int, ...] | None = None  # until it is ranked
         self.rank_reason = ""

@@ -16,7 +16,18 @@ import pytest
 
 from narrows import Attempt, FailureClass, Gateway, Provider, Reply, Services, hookimpl
 from narrows.errors import ConfigError
-from narrows.testing import Answer, RecordingProvider, Redirect, Refuse, Script, Stall, Stream, failure_answer
+from narrows.testing import (
+    Answer,
+    RecordingProvider,
+    Redirect,
+    Refuse,
+    Script,
+    Stall,
+    Stream,
+    error_event,
+    failure_answer,
+    stream_events,
+)
 from tests.surface.support import JSON, WAYS, Log, Site, chat, opened
 from tests.surface.test_spans import Spans
 
@@ -73,6 +84,12 @@ def site(request: pytest.FixtureRequest, spans: Spans) -> Iterator[Site]:
 FAILURES: dict[str, Script] = {
     "404": Answer(404),
     "404 with a body": Answer(404, {"error": {"message": "models/m-1 is not found", "code": 404}}),
+    "404 that quotes the key": Answer(404, {"error": {"message": f"no such method for key {KEY}"}}),
+    "404 that quotes the URL": Answer(404, f"<title>/v1/chat/completions?alt=sse&key={QUOTED}</title>".encode()),
+    "an event that quotes it": Stream(
+        (*stream_events("m-1")[:2], error_event(FailureClass.SERVER_ERROR, message=f"?key={QUOTED} failed"))
+    ),
+    "a first event that does": Stream((error_event(FailureClass.SERVER_ERROR, message=f"?key={QUOTED} failed"),)),
     "401": failure_answer(FailureClass.AUTHENTICATION, message=f"API key not valid: {KEY}"),
     "429": Answer(429),
     "503": Answer(503),

@@ -52,9 +52,10 @@ class _Builder:
         yield from self.configured("providers")
         yield from self.rankers()
         yield from self.configured("authenticators")
-        if hashes := self.hashes():
+        mode = self.tree.table("auth").get("mode")
+        if (hashes := self.hashes()) and mode != "host":  # there the credentials are the host's own
             yield from self.own("authenticators", "keys", {"sha256": hashes})
-        if self.tree.table("auth").get("mode") == "host":
+        if mode == "host":
             yield from self.own("authenticators", "host", {})
         yield from self.configured("plugins")
         yield from self.own("plugins", "error_classes", {})

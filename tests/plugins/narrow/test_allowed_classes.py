@@ -33,9 +33,7 @@ def strict(*classes: str) -> AllowedClasses:
 
 def test_other_classes_leave() -> None:
     assert left(strict("private"), [PRIVATE, PUBLIC, PAID], request()) == ["mine"]
-    assert reasons(strict("private"), [PRIVATE, PUBLIC], request()) == {
-        "open": ("class", "class is not private")
-    }
+    assert reasons(strict("private"), [PRIVATE, PUBLIC], request()) == {"open": ("class", "class is not private")}
 
 
 def test_several_classes_may_be_allowed() -> None:
@@ -48,9 +46,7 @@ def test_several_classes_may_be_allowed() -> None:
 def test_a_target_that_may_be_either_needs_both() -> None:
     assert left(strict("private"), [EITHER], request()) == []
     assert left(strict("private", "public"), [EITHER], request()) == ["either"]
-    assert reasons(strict("private"), [EITHER], request()) == {
-        "either": ("class", "class is not always private")
-    }
+    assert reasons(strict("private"), [EITHER], request()) == {"either": ("class", "class is not always private")}
 
 
 def test_an_unclassed_target_leaves() -> None:

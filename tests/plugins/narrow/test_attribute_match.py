@@ -63,9 +63,7 @@ def test_with_accept_the_label_must_be_listed() -> None:
 def test_a_label_that_may_be_either_passes_only_if_all_are_accepted() -> None:
     asked = request({"x-region": ["eu"]})
     assert left(accepting(), [BOTH, TWO_EU], asked) == ["two_eu"]
-    assert reasons(accepting(), [BOTH], asked) == {
-        "both": ("attribute_mismatch", "region is not always eu")
-    }
+    assert reasons(accepting(), [BOTH], asked) == {"both": ("attribute_mismatch", "region is not always eu")}
 
 
 def test_a_star_demands_nothing() -> None:
