@@ -19,6 +19,9 @@ Said: TypeAlias = Mapping[str, Mapping[str, frozenset[str]]]
 LONGEST_VALUE = 128
 """Characters of a value; one that nobody declared may be any text, and becomes a demand."""
 
+MOST_VALUES = 64
+"""Values that one header or one field of metadata may say; each may become a demand."""
+
 CALLER_SOURCES = ("header", "metadata")
 """Sources that the caller controls: what it says there, it must be free or granted to say."""
 
@@ -119,6 +122,8 @@ def _listed(given: Json) -> list[str] | None:
 def _add(
     said: dict[str, dict[str, frozenset[str]]], attribute: Attribute, source: str, values: list[str], place: str
 ) -> Denial | None:
+    if len(values) > MOST_VALUES:
+        return Denial("attribute_unknown", f"{place} says over {MOST_VALUES} values", place)
     for value in values:
         if not value:
             return Denial("attribute_unknown", f"{place} has an empty value; leave it out, or say one", place)

@@ -182,7 +182,7 @@ def test_runs_are_collapsed_only_where_a_window_could_be_exceeded() -> None:
         ({}, None),
         ({"max_tokens": None}, None),
         ({"max_tokens": 5}, 5),
-        ({"max_tokens": 0}, 0),
+        ({"max_tokens": 0}, None),  # servers take it for no limit
         ({"max_completion_tokens": 7}, 7),
         ({"max_tokens": 5, "max_completion_tokens": 7}, 7),
         ({"max_tokens": 9, "max_completion_tokens": 7}, 9),

@@ -239,6 +239,7 @@ async def test_leaving_before_the_answer_closes_the_upstream(site: Site, stream:
     async def scenario(client: AsyncOpenAI) -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(lambda: ask(client, stream=stream))
+            await anyio.to_thread.run_sync(site.provider.wait_calls, 1)
             await anyio.to_thread.run_sync(site.provider.wait_held, 1)
             group.cancel_scope.cancel()
         await anyio.to_thread.run_sync(site.provider.wait_closed, 1, SOON)

@@ -10,8 +10,9 @@ import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 
@@ -69,10 +70,20 @@ class Server(uvicorn.Server):
         self._hung_up = True
 
 
+def _protocol() -> Any:
+    """uvicorn's own choice, where its fast protocol is not installed: the plain one needs no closing."""
+    if find_spec("httptools") is None:
+        return "auto"
+    from narrows.cli.protocol import BoundedHead
+
+    return BoundedHead
+
+
 def run(gateway: Gateway, sockets: Sequence[socket.socket], ready: Callable[[], None]) -> int:
     """Serve until a signal, and return the exit code: 0 after TERM, 130 after INT, 2 where the gateway cannot start."""
     config = uvicorn.Config(
         Application(gateway),
+        http=_protocol(),
         lifespan="on",
         ws="none",
         log_config=None,

@@ -33,8 +33,22 @@ LABELS: Final = (
 """Labels with a key of their own in a target; others stand under `labels`."""
 
 YES_OR_NO: Final = ("zero_retention", "no_training")
-JUDGED: Final = ("model", "messages", "stream")
-"""Members of a body that `extra_body` cannot set: they are what was judged."""
+JUDGED: Final = (
+    "model",
+    "messages",
+    "stream",
+    "n",
+    "max_tokens",
+    "max_completion_tokens",
+    "tools",
+    "functions",
+    "parallel_tool_calls",
+    "response_format",
+    "modalities",
+    "reasoning_effort",
+    "metadata",
+)
+"""Members of a body that `extra_body` cannot set: features, sizes and caps were judged by them."""
 
 _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 

@@ -129,8 +129,24 @@ class _References:
             for judge in entry.block.judges():
                 self.name("targets", judge, ("routes", *entry.path.split(".")[1:]), path)
         if isinstance(entry.block, Constraint):
+            for attribute in sorted((entry.block.attributes_read() or frozenset()) & set(self.names["attributes"])):
+                self.later(attribute, path)
             for attribute in sorted((entry.block.attributes_read() or frozenset()) - set(self.names["attributes"])):
                 self.undeclared(attribute, self.option(path, attribute))
+
+    def later(self, attribute: str, path: Path) -> None:
+        """A later file cannot declare what an earlier file's rule reads: undeclared, it is the header of its name, and
+        a declaration could take that header away."""
+        rule, declared = self.tree.places.get(path), self.tree.places.get(("attributes", attribute))
+        if rule is None or declared is None or rule.file == declared.file:
+            return
+        if self.tree.files.index(rule.file) < self.tree.files.index(declared.file):
+            self.report.add(
+                "policy_redefined",
+                ("attributes", attribute),
+                f"this file declares an attribute that [{'.'.join(map(str, path))}] of {rule.file} reads already",
+                remedy="Declare it in the file of the rule, or in one before it.",
+            )
 
     def option(self, block: Path, value: str) -> Path:
         """The option of a block that holds this value, or the block."""
@@ -139,7 +155,9 @@ class _References:
 
     def undeclared(self, attribute: str, path: Path) -> None:
         """An attribute that nobody declared is the header of its name: it must be able to be one, and nobody else's."""
-        reason = header_problem(attribute)
+        # Not trimmed: no header has space in its name, so such a rule would bind nobody.
+        spaced = "has space at its ends" if attribute != attribute.strip() else None
+        reason = spaced or header_problem(attribute)
         if reason is not None:
             self.report.add("reserved_name", path, f"attribute {attribute!r} is declared nowhere, so it is a header, and"
                             f" {reason}", remedy="Declare it under [attributes], or read another.")  # fmt: skip

@@ -15,7 +15,33 @@ from pydantic_core import PydanticCustomError
 from narrows.money import micro_usd
 
 RESERVED_HEADERS: Final = frozenset(
-    {"authorization", "x-api-key", "cookie", "host", "content-type", "content-length", "traceparent"}
+    [
+        "authorization",
+        "x-api-key",
+        "cookie",
+        "host",
+        "content-type",
+        "content-length",
+        "content-encoding",
+        "traceparent",
+        "tracestate",
+        "baggage",
+        "user-agent",
+        "openai-beta",
+        "x-stainless-retry-count",
+        "x-request-id",
+        "accept",
+        "accept-encoding",
+        "connection",
+        "expect",
+        "keep-alive",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ]
 )
 RESERVED_PREFIX: Final = "x-narrows-"
 CAPABILITIES: Final = (

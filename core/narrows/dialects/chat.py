@@ -28,6 +28,7 @@ SERVER_TOOL: Final = "server_tool."
 """What the feature of a server-side tool begins with: a target must declare it, undeclared is not capable."""
 
 _MOST_ANSWERS = 128
+_BILLED = frozenset({"tools", "functions", "response_format", "prediction"})
 _MOST_OUTPUT = 2**53
 _PARTS = {
     "image_url": "vision",
@@ -90,7 +91,8 @@ def _decode(body: bytes, smallest_window: int | None) -> Call:
     if stream:
         features.add("streaming")
     text = b"".join(prompt.text)
-    raw = sum(len(bytes(found[key])) for key in ("tools", "functions", "response_format") if key in found)
+    # What a vendor may bill beside the messages: its tools and formats, and every member that we do not know.
+    raw = sum(len(bytes(member)) for key, member in found.items() if key in _BILLED or key not in _FIELDS)
     floor = len(text) // 8
     if smallest_window is not None and floor > smallest_window:
         floor = tokens.at_least(text)
@@ -217,7 +219,7 @@ def _options(found: Members) -> set[str]:
 
 def _most_output(found: Members) -> int | None:
     limits = [_whole(found, key, 0, _MOST_OUTPUT) for key in ("max_completion_tokens", "max_tokens")]
-    said = [limit for limit in limits if limit is not None]
+    said = [limit for limit in limits if limit]  # zero is no limit: servers take it for none
     return max(said) if said else None
 
 

@@ -111,11 +111,11 @@ class StreamWatch:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._read_loosely(data)
             return
-        if chunk.error is not None or chunk.kind == "error":
+        if chunk.error or chunk.kind == "error":
             self._failed(data)
         for choice in chunk.choices or ():
             if choice.finish_reason:
-                self.finish = data
+                self._finished(choice.finish_reason, data)
             if choice.delta is not None:
                 self.output_bytes += _output(choice.delta)
         if chunk.usage is not None:
@@ -130,12 +130,17 @@ class StreamWatch:
             return
         if not isinstance(chunk, dict):
             return
-        if chunk.get("error") is not None or chunk.get("object") == "error":
+        if chunk.get("error") or chunk.get("object") == "error":
             self._failed(data)
         choices = chunk.get("choices")
         if isinstance(choices, list) and any(isinstance(one, dict) and one.get("finish_reason") for one in choices):
             self.finish = data
         self.usage = usage_in(data) or self.usage
+
+    def _finished(self, reason: str, data: bytes) -> None:
+        """One of several answers has ended. A refusal among them is not undone by another one that stopped."""
+        if self.finish is None or reason != "stop":
+            self.finish = data
 
     def _failed(self, data: bytes) -> None:
         if self.error is None:

@@ -23,6 +23,9 @@ LINGER_SECS = 0.5
 The caller has the whole answer by then and waits for nothing. But a server may close a connection whose request was not
 complete when its answer was, and a caller that has sent its next request on it sees a connection that breaks off."""
 
+LISTEN_EVERY = 16
+"""Chunks after which the listener is let run, also where nothing ever waits."""
+
 CLIENT_LEFT = 499
 """Nobody reads it. But a middleware of the host may take an application without any answer for a broken one."""
 
@@ -109,9 +112,15 @@ class Exchange:
             self._rest = anyio.Event()
             self._listen()
         if body:
+            sent = 0
             async for chunk in reply.chunks:
+                if self._gone:  # an upstream that is always ready must not keep the caller's leaving from being heard
+                    raise ClientGone("the caller left before its answer was complete")
                 if chunk:
                     await self._post({"type": "http.response.body", "body": chunk, "more_body": True})
+                    sent += 1
+                    if sent % LISTEN_EVERY == 0:
+                        await anyio.lowlevel.checkpoint()
         if self._rest is not None and self._group is not None:
             with anyio.move_on_after(LINGER_SECS):
                 await self._rest.wait()

@@ -38,6 +38,9 @@ KINDS: tuple[tuple[type[Exception], TransportKind], ...] = (
 """What went wrong, first match. The rows behind httpx's own are exceptions that were seen to slip through it."""
 
 IDLE_SECS = 30.0
+"""How long a connection may wait for its next request. Over aiohttp less than half the read time-out: its read timer can
+run on behind the end of an answer, and would fail the next request on that connection."""
+
 PIECE = 256 * 1024
 URLS = 256
 
@@ -56,7 +59,7 @@ class Wire:
         if fast:
             from narrows.upstream import fast as over_aiohttp
 
-            transport = over_aiohttp.transport(context, IDLE_SECS)
+            transport = over_aiohttp.transport(context, min(IDLE_SECS, origin.timeout_secs / 2))
             self._kinds = over_aiohttp.KINDS + KINDS
             self._large = over_aiohttp.LARGE
         else:

@@ -32,6 +32,8 @@ def fits(label: frozenset[str], accepted: frozenset[str] | None) -> bool:
 def _named(name: str) -> str:
     if not name.strip():
         raise ValueError("is empty; write the name of an attribute")
+    if name != name.strip():
+        raise ValueError("has space at its ends; write the bare name, or it binds nobody")
     return name
 
 

@@ -121,8 +121,6 @@ judge = {{ judge = "eu" }}
 sha256 = "{HASH}"
 [keys.none]
 tags = ["x"]
-[auth]
-mode = "host"
 """
     found = loaded(text, more=MORE).blocks
     assert [(entry.path, entry.name, entry.kind.name) for entry in found] == [
@@ -135,11 +133,13 @@ mode = "host"
         ("routes.chat.ordered", "ordered", "rankers.ordered"),
         ("routes.gpt-4.1.judge", "judge", "rankers.judge"),
         ("authenticators.keys", "keys", "authenticators.keys"),
-        ("authenticators.host", "host", "authenticators.host"),
         ("plugins.bell", "bell", "plugins.alarm"),
         ("plugins.error_classes", "error_classes", "plugins.error_classes"),
     ]
     assert options(text, "authenticators.keys") == {"sha256": {"ci": HASH}}
+    hosted = [entry.path for entry in loaded(text + '[auth]\nmode = "host"\n', more=MORE).blocks]
+    assert "authenticators.host" in hosted
+    assert "authenticators.keys" not in hosted  # there the credentials are the host's own
 
 
 def options(text: str, path: str) -> dict[str, Any]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.core.config.support import BASE, brief, line_of, loaded, only, refused
+from narrows.config import load
+from narrows.errors import ConfigError
+from tests.core.config.support import BASE, ENV, brief, line_of, loaded, only, refused, registry
 
 HASH = "a9360d07d1de1bee4079635c807b9a98f20ec7d99a178c6046deba00bc2ad2c7"
 
@@ -81,6 +85,22 @@ def test_a_name_that_is_no_header_needs_another() -> None:
     assert (problem.code, problem.path) == ("reserved_name", "attributes.data region")
     found = loaded(BASE + "[attributes.'data region']\nvalues = ['x']\nheader = ' X-Data '").settings
     assert found.attributes["data region"].header == "x-data"
+
+
+def test_a_later_file_cannot_declare_what_a_rule_reads_already(tmp_path: Path) -> None:
+    rule = (
+        "[constraints.r]\nkind = 'attribute_match'\nrequest_attribute = 'x-region'\ntarget_attribute = 'region'\n"
+    )
+    attribute = "[attributes.x-region]\nvalues = ['eu']\nheader = 'x-other'\n"
+    files = [tmp_path / name for name in ("one.toml", "two.toml")]
+    files[0].write_text(BASE + rule)
+    files[1].write_text(attribute)
+    with pytest.raises(ConfigError) as caught:
+        load(files, registry(), ENV)
+    assert [(one.code, one.path, one.file) for one in caught.value.problems] == [
+        ("policy_redefined", "attributes.x-region", str(files[1]))
+    ]
+    load(files[::-1], registry(), ENV)  # the control: declared first
 
 
 def test_nobody_is_called_anonymous() -> None:

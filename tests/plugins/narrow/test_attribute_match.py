@@ -262,3 +262,10 @@ def test_fits() -> None:
     assert not fits(frozenset({"eu", "us"}), frozenset({"eu"}))
     assert not fits(frozenset(), frozenset({"eu"}))
     assert not fits(frozenset(), None)
+
+
+@pytest.mark.parametrize("name", [" x-region", "x-region "])
+def test_a_name_with_space_at_its_ends_would_bind_nobody(name: str) -> None:
+    with pytest.raises(ValidationError, match="has space at its ends"):
+        block(AttributeMatch, request_attribute=name, target_attribute="region")
+    block(AttributeMatch, request_attribute=name.strip(), target_attribute="region")  # the control
