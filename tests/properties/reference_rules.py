@@ -181,7 +181,7 @@ def measured(body: Table) -> Body:
     if body.get("reasoning_effort", "none") != "none":
         features.add("reasoning")
     rest = sum(len(_compact(body[key])) for key in ("tools", "response_format") if key in body)
-    limits = [body[key] for key in ("max_tokens", "max_completion_tokens") if key in body]
+    limits = [body[key] for key in ("max_tokens", "max_completion_tokens") if body.get(key)]
     return Body(
         frozenset(features),
         text // 8,

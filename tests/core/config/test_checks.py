@@ -88,9 +88,7 @@ def test_a_name_that_is_no_header_needs_another() -> None:
 
 
 def test_a_later_file_cannot_declare_what_a_rule_reads_already(tmp_path: Path) -> None:
-    rule = (
-        "[constraints.r]\nkind = 'attribute_match'\nrequest_attribute = 'x-region'\ntarget_attribute = 'region'\n"
-    )
+    rule = "[constraints.r]\nkind = 'attribute_match'\nrequest_attribute = 'x-region'\ntarget_attribute = 'region'\n"
     attribute = "[attributes.x-region]\nvalues = ['eu']\nheader = 'x-other'\n"
     files = [tmp_path / name for name in ("one.toml", "two.toml")]
     files[0].write_text(BASE + rule)
