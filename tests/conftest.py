@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
+import hypothesis
 import pytest
 
 from narrows.testing import RecordingProvider
 from tests.support.servers import ASGIApp, Server, serve_asyncio, serve_trio
+
+# How long one example takes says more of the machine than of the code; measurements live in benchmarks/.
+hypothesis.settings.register_profile("narrows", deadline=None)
+hypothesis.settings.load_profile("narrows")
 
 Serve = Callable[[ASGIApp], AbstractContextManager[Server]]
 
