@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -126,7 +127,8 @@ class Gateway:
         try:
             await self._life_cycle("stop")
         finally:
-            await self.engine.clients.aclose()
+            used, self.engine = self.engine.clients, replace(self.engine, clients=Clients())
+            await used.aclose()  # new ones stand ready: a host may start again (its tests do, once for each client)
 
     async def _life_cycle(self, hook: str) -> None:
         """Ask every plugin; a start that fails refuses the start, a stop that fails lets the others stop."""

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, assert_never
 import anyio.to_thread
 import httpx
 import httpx2
+import pytest
 from fastapi import FastAPI
 from openai import AsyncOpenAI
 from starlette.applications import Starlette
@@ -157,7 +158,7 @@ class Host:
 
     def __init__(self) -> None:
         self._work: Work | None = None
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
 
     async def ask(self, outer: httpx.AsyncClient, work: Work, headers: Headers) -> httpx.Response:
         """Have the handler do this work for one request. Raises what the work raises."""
@@ -172,7 +173,7 @@ class Host:
         assert self._work is not None
         try:
             return await self._work(request)
-        except Exception as error:  # noqa: BLE001 - the test's own: raised again where the test can see it
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - the test's own: raised where it can be seen
             self._error = error
             return Response(status_code=500)
 

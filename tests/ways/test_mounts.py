@@ -219,3 +219,12 @@ async def test_a_transport_without_a_principal_asks_for_a_credential(
         assert provider.connections == 0
         assert (await client.post(f"http://narrows{CHAT}", json=BODY, headers=CALLER)).status_code == 200
     assert [decision.principal for decision in kept.all(2)] == [None, EVERYBODY]
+
+
+def test_a_host_may_start_again(gateway: Gateway, provider: RecordingProvider) -> None:
+    app = Starlette()
+    attach(app, "/llm", gateway)
+    for _ in range(2):  # a host's own tests do, once for each client
+        with TestClient(app) as client:
+            assert client.post("/llm/v1/chat/completions", json=BODY, headers=CALLER).status_code == 200
+    assert provider.count() == 2
