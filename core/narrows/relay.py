@@ -178,8 +178,9 @@ class Relay:
     def _settle(self, outcome: Literal["answered", "client_disconnected"]) -> None:
         """It ended without a fault; a finish may still tell of a refusal."""
         classified = None
-        if self._watch.finish is not None:
-            classified = self._classify(Failure(self._exchange.vendor.kind, "finish", 200, body=self._watch.finish))
+        told = self._watch.refusal or self._watch.finish
+        if told is not None:
+            classified = self._classify(Failure(self._exchange.vendor.kind, "finish", 200, body=told))
         self._exchange.run.outcome = outcome
         self._finish(None if classified is None or classified.evidence == UNANSWERED else classified)
 

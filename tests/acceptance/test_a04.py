@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from narrows.testing import Answer, Stream, completion, stream_events
+from narrows.testing import Answer, Stream, completion, event, stream_events
 from narrows.testing.openai_shapes import encode
 from tests.e2e.support import Stage
 
@@ -27,3 +27,29 @@ def test_a4_in_a_stream_too(chain: Stage) -> None:
     assert response.content == b"".join(events)
     assert [row.failure_class for row in chain.decision(response).attempts] == ["content_policy"]
     assert chain.counts("p", "fb") == (1, 0)
+
+
+def chunk(**choice: object) -> bytes:
+    choices = [{"index": 0, "delta": {}, "finish_reason": None, **choice}]
+    return event({"object": "chat.completion.chunk", "choices": choices})
+
+
+def test_a4_a_refusal_in_words_that_stops_as_if_nothing_were(chain: Stage) -> None:
+    events = (chunk(delta={"refusal": "I cannot"}), chunk(finish_reason="stop"), b"data: [DONE]\n\n")
+    chain.provider.script("p", Stream(events))
+    response = chain.ask("thrice", stream=True)
+    assert response.content == b"".join(events)
+    assert [row.failure_class for row in chain.decision(response).attempts] == ["content_policy"]
+    assert chain.counts("p", "fb") == (1, 0)
+
+
+def test_a4_one_of_several_answers_is_a_refusal(chain: Stage) -> None:
+    events = (chunk(finish_reason="content_filter"), chunk(index=1, finish_reason="stop"), b"data: [DONE]\n\n")
+    chain.provider.script("p", Stream(events))
+    assert [row.failure_class for row in chain.decision(chain.ask("thrice", stream=True)).attempts] == [
+        "content_policy"
+    ]
+
+    events = (chunk(finish_reason="stop"), chunk(index=1, finish_reason="stop"), b"data: [DONE]\n\n")
+    chain.provider.script("p", Stream(events))
+    assert [row.failure_class for row in chain.decision(chain.ask("thrice", stream=True)).attempts] == ["ok"]

@@ -64,12 +64,13 @@ class StreamWatch:
     """What an OpenAI-shaped chat stream said so far. Fed every chunk; 1 to 2 microseconds of CPU for each event.
 
     `first_event`: the first complete data event; comments and keep-alives are none. `error`: the data of the first
-    error event. `finish`: the data of the last event with a finish_reason. `usage`: the last one reported, explicit
+    error event. `finish`: the data of the last event with a finish_reason. `refusal`: that of the first one in which the
+    model refuses in words, whose finish may well be "stop". `usage`: the last one reported, explicit
     zeros included. `done`: [DONE] was seen. `output_bytes`: UTF-8 bytes of all deltas (text, refusal, reasoning, tool
     arguments); an event that is not readable counts whole, so that an estimate is never too low.
     """
 
-    __slots__ = ("_splitter", "done", "error", "finish", "first_event", "output_bytes", "usage")
+    __slots__ = ("_splitter", "done", "error", "finish", "first_event", "output_bytes", "refusal", "usage")
 
     def __init__(self, limit: int = EVENT_BYTES) -> None:
         """`limit`: bytes of the longest event that is read."""
@@ -77,6 +78,7 @@ class StreamWatch:
         self.first_event: Event | None = None
         self.error: bytes | None = None
         self.finish: bytes | None = None
+        self.refusal: bytes | None = None
         self.usage: Usage | None = None
         self.done = False
         self.output_bytes = 0
@@ -118,6 +120,8 @@ class StreamWatch:
                 self._finished(choice.finish_reason, data)
             if choice.delta is not None:
                 self.output_bytes += _output(choice.delta)
+                if choice.delta.refusal and self.refusal is None:
+                    self.refusal = data
         if chunk.usage is not None:
             self.usage = _counts(chunk.usage) or self.usage
 
