@@ -189,6 +189,7 @@ def test_an_error_event_passes_and_ends_the_stream(
 
 
 ECHO = error_event(F.AUTHENTICATION, message=f"Incorrect API key provided: {KEYS['E2E_KEY_ONE']}.")
+MASKED = error_event(F.AUTHENTICATION, message=f"Incorrect API key provided: {KEYS['E2E_KEY_ONE'][:8]}****.")
 
 
 @pytest.mark.parametrize(
@@ -201,11 +202,12 @@ ECHO = error_event(F.AUTHENTICATION, message=f"Incorrect API key provided: {KEYS
         Stream((FIRST, ECHO[:-2])),
         Stream((FIRST, ECHO[:-1]), cut_at=len(FIRST + ECHO) - 1),
         Stream((FIRST, ECHO[:60], ECHO[60:])),
+        Stream((FIRST, MASKED, DONE)),
         Stream((FIRST, b"event: error\n" + ECHO)),
         Stream((FIRST, ECHO.replace(b"\n", b"\r"))),
         Stream((FIRST, b"id: 1\r\n" + ECHO.replace(b"\n", b"\r\n"))),
     ],
-    ids=["apart", "together", "late-blank", "no-blank", "no-newline", "cut", "pieces", "named", "cr", "crlf"],
+    ids=["apart", "together", "late-blank", "no-blank", "no-newline", "cut", "pieces", "masked", "named", "cr", "crlf"],
 )
 def test_a_key_in_an_error_event_never_gets_out(stage: Stage, stream: Stream) -> None:
     stage.provider.open("between")
