@@ -48,7 +48,6 @@ async def hold(run: Run, *, dry: bool) -> Denial | None:
     """8. Money, held for what is left; what no allowance covers goes."""
     if run.candidates is None or run.request is None:
         raise RuntimeError("hold runs after narrow")
-    run.hard_cuts = len(run.candidates._cuts)
     if run.holding:
         run.candidates = run.holding.cover(run.candidates, run.request.sizes, dry=dry)
         if not run.candidates:

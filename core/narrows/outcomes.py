@@ -18,7 +18,7 @@ from narrows.dialects.sse import usage_in
 from narrows.exchange import Exchange
 from narrows.relay import ERROR_BYTES, UNANSWERED, Beginning, Relay
 from narrows.run import Run
-from narrows.types import Chunks, Classified, Denial, Failure, FailureClass, Reply
+from narrows.types import Chunks, Classified, Denial, Failure, FailureClass, Phase, Reply
 from narrows.upstream import UpstreamFault
 
 ERROR_SECS = 5.0
@@ -126,14 +126,14 @@ async def _failed(
     exchange: Exchange,
     reply: Reply,
     classify: Classify,
-    phase: str,
+    phase: Phase,
     body: bytes,
     headers: tuple[tuple[str, str], ...],
     whole: bool,
 ) -> Failed:
     failure = Failure(
         exchange.vendor.kind,
-        "stream_event" if phase == "stream_event" else "response",
+        phase,
         reply.status,
         dict(reply.headers),
         body[:ERROR_BYTES],
