@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from narrows import refusals
 from narrows.candidates import Cut
+from narrows.deciding import attribute_values, demanded
 from narrows.errors import STATUS, ContractViolation, PluginError
 from narrows.exhaustion import Finding, nearest
 from narrows.holding import costs_of
 from narrows.narrowing import findings
 from narrows.pipeline import considered
-from narrows.recording import attribute_values, demanded
 from narrows.run import Run
 from narrows.types import Denial, Json
 

@@ -17,10 +17,11 @@ from narrows.compiling import compiled
 from narrows.config import Loaded, load, loads
 from narrows.constraints import Block, Services
 from narrows.errors import ConfigError, NarrowsError, PluginError, Problem
+from narrows.recorders import Recorders
 from narrows.registry import Registry
 from narrows.run import Engine, Run
 from narrows.snapshot import Snapshot
-from narrows.telemetry import Tracing
+from narrows.telemetry import Metrics, Tracing
 from narrows.types import Inbound, Reply
 from narrows.upstream import Clients
 
@@ -48,6 +49,8 @@ class Gateway:
             calls=Calls(hooks.deadline_secs, hooks.slow_secs),
             clients=Clients(),
             tracing=Tracing(tracer_provider),
+            metrics=Metrics(),
+            recorders=Recorders(),
             current=lambda: self.snapshot,
             clock=time.monotonic,
             open_access=open_access,

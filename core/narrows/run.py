@@ -15,9 +15,10 @@ from narrows.decision import AttemptRow, Outcome
 from narrows.dialects.chat import Call
 from narrows.exhaustion import Exhausted
 from narrows.holding import Holding
+from narrows.recorders import Recorders
 from narrows.request import Request
 from narrows.snapshot import Caller, Route, Snapshot
-from narrows.telemetry import RequestSpan, Tracing
+from narrows.telemetry import Metrics, RequestSpan, Timings, Tracing
 from narrows.types import Chunks, Classified, Denial, FailureClass, Inbound, Target
 from narrows.upstream import Clients
 
@@ -31,7 +32,7 @@ UNANSWERED = Classified(FailureClass.TIMEOUT, evidence="left before an answer")
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What outlives a snapshot: clients, counts, traces, and the configuration in force now.
+    """What outlives a snapshot: clients, counts, traces, the record, and the configuration in force now.
 
     `open_access`: without keys, is everybody `anonymous` (a loopback server), or nobody (a mount: `auth_unset`)?
     """
@@ -39,6 +40,8 @@ class Engine:
     calls: Calls
     clients: Clients
     tracing: Tracing
+    metrics: Metrics
+    recorders: Recorders
     current: Callable[[], Snapshot]
     clock: Callable[[], float]
     open_access: bool = False
@@ -95,6 +98,10 @@ class Run:
     def elapsed_ms(self) -> int:
         """Milliseconds since the request arrived."""
         return round((self.engine.clock() - self.started) * 1000)
+
+    def timings(self) -> Timings:
+        """How long the parts of this request took, up to now."""
+        return Timings(policy=0.0, first_chunk=None, total=self.engine.clock() - self.started)
 
     async def close_upstream(self) -> None:
         """Close what is still open upstream, and write the row of a call that nobody finished."""

@@ -1,7 +1,8 @@
-"""Traces. Core needs only the OpenTelemetry API; without an SDK every span here is a no-op."""
+"""Traces and metrics. Core needs only the OpenTelemetry API; without an SDK every span here is a no-op."""
 
 from __future__ import annotations
 
+from narrows.telemetry.metrics import Metrics, Timings
 from narrows.telemetry.spans import AttemptSpan, RequestSpan, Tracing
 
-__all__ = ["AttemptSpan", "RequestSpan", "Tracing"]
+__all__ = ["AttemptSpan", "Metrics", "RequestSpan", "Timings", "Tracing"]

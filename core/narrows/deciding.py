@@ -1,0 +1,102 @@
+"""From a run to its decision: what the record keeps of one request. Shape: D of INTERFACES."""
+
+from __future__ import annotations
+
+import msgspec
+
+from narrows.attributes import effective
+from narrows.candidates import Candidates
+from narrows.decision import AttemptRow, AttributeValue, Decision, Demanded, Excluded
+from narrows.failover import disposition
+from narrows.run import Run
+from narrows.types import FailureClass, Json, Usage
+
+
+def charged(attempts: list[AttemptRow]) -> Usage:
+    """What all attempts used and cost together."""
+    return Usage(
+        input=sum(row.input_tokens for row in attempts),
+        output=sum(row.output_tokens for row in attempts),
+        cached=sum(row.cached_tokens for row in attempts),
+        reported=all(row.usage == "reported" for row in attempts),
+        cost_micro_usd=sum(row.cost_micro_usd or 0 for row in attempts),
+    )
+
+
+def decided(run: Run) -> Decision:
+    """The decision of a run as the record keeps it."""
+    principal = run.caller.principal if run.caller else None
+    return Decision(
+        id=run.id,
+        ts=run.ts,
+        policy=run.snapshot.policy,
+        principal=principal.name if principal else None,
+        tenant=principal.tenant if principal else None,
+        route=run.route.name if run.route else None,
+        outcome=run.outcome,
+        status=run.status,
+        code=run.code,
+        message=run.denial.why if run.denial else "",
+        request_id=run.request_id,
+        attributes=attribute_values(run),
+        demands=demanded(run),
+        labels={t.name: t.labels for t in run.route.pool.members(run.granted)} if run.route else {},
+        excluded=excluded(run.candidates),
+        order=tuple(target.name for target in run.eligible()) if run.order is not None else (),  # refused before: none
+        algorithm=run.route.algorithm if run.route else "",
+        rank_reason=run.rank_reason,
+        attempts=tuple(run.attempts),
+        blocked_fallback=_blocked_fallback(run),
+    )
+
+
+def attribute_values(run: Run) -> dict[str, AttributeValue]:
+    """Every attribute that has a value: said, or assumed because nobody said."""
+    values = effective(run.said)
+    told = {
+        name: AttributeValue(tuple(sorted(values[name])), tuple(sorted(sources))) for name, sources in run.said.items()
+    }
+    assumed = {name: AttributeValue(tuple(sorted(every)), (), assumed=True) for name, every in run.assumed.items()}
+    return {**told, **assumed}
+
+
+def demanded(run: Run) -> tuple[Demanded, ...]:
+    """Each demand as JSON, in the order of the route's rules."""
+    if run.request is None or run.route is None:
+        return ()
+    return tuple(
+        Demanded(row.constraint, plain(row.demand), row.source)
+        for rule in run.route.rules
+        for row in sorted(run.request.demands_of(rule.name), key=lambda row: (row.source, repr(row.demand)))
+    )
+
+
+def excluded(candidates: Candidates | None) -> tuple[Excluded, ...]:
+    """Who was removed by what and why, one row a target and reason."""
+    if candidates is None:
+        return ()
+    return tuple(
+        Excluded(target.name, cut.constraint, exclusion.code, exclusion.why)
+        for cut in candidates._cuts
+        for exclusion, mask in cut.groups
+        for target in candidates._pool.members(mask & cut.mask)
+    )
+
+
+def plain(demand: object) -> Json:
+    """A demand as plain JSON; None for one that is none, over which the request was refused."""
+    try:
+        decoded: Json = msgspec.json.decode(msgspec.json.encode(demand))
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        return None
+    return decoded
+
+
+def _blocked_fallback(run: Run) -> bool:
+    """Did the request end in a moving class while a constraint had removed a target of its route?"""
+    if not run.attempts or run.candidates is None or not run.candidates._cuts:
+        return False
+    if run.outcome == "client_disconnected":
+        return False  # nothing failed: the caller left, and its last attempt has no class of its own
+    last = run.attempts[-1].failure_class
+    return last != "ok" and disposition(FailureClass(last)) == "move"
