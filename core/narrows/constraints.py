@@ -52,10 +52,15 @@ class Constraint(Block, ABC, Generic[D]):
     reads: ClassVar[frozenset[Reads]] = frozenset({"attributes"})
 
     scope: Literal["turn", "session", "content"] = "turn"
+    """What a demand sticks to: this request (`turn`), the session, or the content that caused it."""
     sticks: tuple[str, ...] = ()
+    """Which values stick, where `scope` is not `turn`."""
     always: bool = False
+    """On every route, also on those that somebody adds tomorrow."""
     enforce: bool = True
+    """`false` records what the rule would have removed, and removes nothing."""
     waivable: bool = False
+    """An operator may lift the rule for some minutes."""
 
     @abstractmethod
     def demands(self, request: Request) -> Iterable[D]:
@@ -116,10 +121,15 @@ class Provider(Block, ABC):
     """
 
     base_url: str | None = None
+    """Origin and path prefix, the only place that its attempts can reach. Without one it answers in this process."""
     timeout_secs: float = Field(default=120.0, gt=0, le=86_400, allow_inf_nan=False)
+    """The wait for headers, and between bytes."""
     max_retries: int = Field(default=1, ge=0, le=10)
+    """Repeats on the same target: for time-outs and server errors, and for a rate limit at the last candidate."""
     max_connections: int = Field(default=1000, ge=1)
+    """Open connections to this account at most."""
     proxy: str | None = Field(default=None, repr=False)
+    """The URL of an HTTP proxy. Proxy variables of the environment are ignored."""
 
     @abstractmethod
     @hookimpl

@@ -53,6 +53,7 @@ class Keys(Authenticator):
     model_config = ConfigDict(hide_input_in_errors=True)
 
     sha256: Mapping[str, str] = Field(repr=False)
+    """From the name of each key to its hash, 64 hexadecimal digits."""
 
     _shelves: dict[bytes, tuple[tuple[str, bytes], ...]] = PrivateAttr(default_factory=dict)
 

@@ -53,9 +53,13 @@ class Echo(Provider):
     """
 
     fail: FailureClass | None = None
+    """The failure class to answer with. Left out: it answers."""
     fail_times: Annotated[int, AfterValidator(_one_or_more)] | None = None
+    """How many calls fail before the others are answered. Left out: all."""
     delay_secs: Seconds = 0.0
+    """Seconds to wait before the reply."""
     chunk_delay_secs: Seconds = 0.0
+    """Seconds to wait before each event of a stream but the first."""
 
     _calls: Counter[str] = PrivateAttr(default_factory=Counter)
 

@@ -83,8 +83,11 @@ class OpenAICompatible(Provider):
     model_config = ConfigDict(hide_input_in_errors=True)
 
     base_url: Url
+    """Where `/chat/completions` is put behind. The only origin that it can reach."""
     api_key_env: Variable | None = None
+    """The name of the environment variable that holds the key. Left out: no key is sent."""
     headers: Headers = Field(default_factory=dict)
+    """Fixed headers of each call: `openai-organization`, `openai-project`, `http-referer`, `x-title`."""
 
     _key: str | None = PrivateAttr(None)
 

@@ -40,6 +40,7 @@ class AllowedClasses(Constraint[Classes]):
     reads = frozenset()
 
     classes: Classes
+    """The classes that may be used, at least one."""
 
     @field_validator("classes")
     @classmethod

@@ -58,8 +58,11 @@ class AttributeMatch(Constraint[str]):
     """
 
     request_attribute: Name
+    """The name of the attribute that requests say."""
     target_attribute: Name
+    """The name of the label that must fit: `region`, `jurisdiction`, `class`, or one of your own."""
     accept: Mapping[str, Accepted] | None = None
+    """For each value the labels that fit it; `"*"` for a value that demands nothing. Left out: the label must be the value."""
 
     @field_validator("accept")
     @classmethod

@@ -83,9 +83,13 @@ class CostCeiling(Constraint[Cap]):
     """
 
     max_cost_per_mtok_out: Usd | None = None
+    """A cap on the output price, in USD per million tokens."""
     max_cost_per_mtok_in: Usd | None = None
+    """A cap on the input price, in USD per million tokens."""
     max_cost_per_request: Usd | None = None
+    """A cap on the most that one call can cost, in USD."""
     by: Mapping[Key, Usd] = Field(default_factory=dict)
+    """Further caps for some callers: `tag.TAG`, `tenant.TENANT`, `attribute.NAME.VALUE`. Beside exactly one maximum."""
 
     @cached_property
     def caps(self) -> tuple[tuple[Maximum, int], ...]:
