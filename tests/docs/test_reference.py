@@ -22,8 +22,9 @@ import narrows
 import narrows_plugins
 from narrows import Gateway, transport
 from narrows.config.fields import known_keys
-from narrows.config.tables import CAPABILITIES, Document
+from narrows.config.tables import Document
 from narrows.config.unbuilt import TABLE
+from narrows.config.values import CAPABILITIES
 from narrows.constraints import Block
 from narrows.errors import STATUS, TEMPORARY
 from narrows.exchange import CALLER_HEADERS

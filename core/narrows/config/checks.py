@@ -14,8 +14,8 @@ from narrows.config.places import Path
 from narrows.config.problems import bad_value, missing
 from narrows.config.secrecy import is_plain_variable, is_variable
 from narrows.config.settings import EVERY_SOURCE
-from narrows.config.tables import header_problem
 from narrows.config.tree import Report
+from narrows.config.values import header_problem
 from narrows.constraints import Provider
 from narrows.registry import Registered
 from narrows.types import ANONYMOUS

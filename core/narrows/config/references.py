@@ -11,8 +11,8 @@ from typing import Any
 from narrows.attributes import folded
 from narrows.config.blocks import ALWAYS
 from narrows.config.places import Path
-from narrows.config.tables import header_problem
 from narrows.config.tree import Report
+from narrows.config.values import header_problem
 from narrows.config.words import listed, nearest
 from narrows.constraints import Constraint, Ranker
 from narrows.registry import Registered

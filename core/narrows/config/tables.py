@@ -1,160 +1,34 @@
 """The tables of the file as pydantic models: which keys there are, and of which type. Strict, nothing unknown.
 
-These are the shapes as they are written; `conversion` makes `Settings` of them. The texts of the ValueErrors below are
-shown to people, so none repeats a value.
+These are the shapes as they are written; `conversion` makes `Settings` of them. What may stand at a key: `values`. The
+text below a key is what editors show (`documented`).
 """
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field
 
-from narrows.money import micro_usd
-
-RESERVED_HEADERS: Final = frozenset(
-    [
-        "authorization",
-        "x-api-key",
-        "cookie",
-        "host",
-        "content-type",
-        "content-length",
-        "content-encoding",
-        "traceparent",
-        "tracestate",
-        "baggage",
-        "user-agent",
-        "openai-beta",
-        "x-stainless-retry-count",
-        "x-request-id",
-        "accept",
-        "accept-encoding",
-        "connection",
-        "expect",
-        "keep-alive",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    ]
+from narrows.config.values import (
+    BlockTable,
+    Capabilities,
+    Count,
+    Failover,
+    Header,
+    Label,
+    Name,
+    Names,
+    OwnLabel,
+    Said,
+    Secs,
+    Sha256,
+    Source,
+    Tags,
+    Texts,
+    Usd,
+    Values,
 )
-RESERVED_PREFIX: Final = "x-narrows-"
-CAPABILITIES: Final = (
-    "audio",
-    "files",
-    "json_object",
-    "json_schema",
-    "parallel_tools",
-    "reasoning",
-    "streaming",
-    "tools",
-    "video",
-    "vision",
-)
-SERVER_TOOL: Final = "server_tool."
-"""What the capability of a server-side tool begins with; any name may follow."""
-NEVER_FAILOVER: Final = ("content_policy", "authentication", "invalid_request")
-
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_NAME = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?")
-_SHA256 = r"^[0-9a-fA-F]{64}$"
-
-
-def header_problem(name: str) -> str | None:
-    """Why this cannot be the header of an attribute, or None."""
-    folded = name.strip().casefold()
-    if _TOKEN.fullmatch(folded) is None:
-        return "is no name of an HTTP header; letters, digits and dashes make one"
-    if folded in RESERVED_HEADERS or folded.startswith(RESERVED_PREFIX):
-        return "is a header with a meaning of its own; an attribute needs another, like x-region"
-    return None
-
-
-def _several(given: object) -> object:
-    return (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else given
-
-
-def _texts(values: tuple[str, ...]) -> tuple[str, ...]:
-    if not values:
-        raise ValueError("is empty; write at least one value, or leave the key out")
-    if not all(value.strip() for value in values):
-        raise ValueError("holds an empty text; write a value, or leave it out")
-    return values
-
-
-def _tags(values: tuple[str, ...]) -> tuple[str, ...]:
-    return _texts(values) if values else values
-
-
-def _label(value: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    if isinstance(value, str) and not value.strip():
-        raise ValueError("is empty; write what is true of the target, or leave the key out")
-    return value if isinstance(value, str) else _texts(value)
-
-
-def _own_label(value: object) -> object:
-    return _label(value) if isinstance(value, str | tuple) else value
-
-
-def _name(name: str) -> str:
-    if _NAME.fullmatch(name) is None:
-        raise ValueError("is no name; one has 1 to 128 letters, digits and signs of ASCII, no space at its ends")
-    return name
-
-
-def _folded(values: tuple[str, ...]) -> tuple[str, ...]:
-    if any("," in value for value in values):
-        raise ValueError("holds a comma, which separates the values of a header; use another sign")
-    return tuple(value.strip().casefold() for value in _texts(values))
-
-
-def _header(name: str) -> str:
-    reason = header_problem(name)
-    if reason is not None:
-        raise ValueError(reason)
-    return name.strip().casefold()
-
-
-def _price(usd: float) -> int:
-    amount = micro_usd(usd)
-    if usd and not amount:
-        raise ValueError("is less than a millionth of a USD per million tokens; 0 would say that the target is free")
-    return amount
-
-
-def _capability(name: str) -> str:
-    if name not in CAPABILITIES and not name.startswith(SERVER_TOOL):
-        # A misspelt one would silently never exclude: it is an unknown key like any other (`problems` reads `known`).
-        raise PydanticCustomError("unknown_key", "is no capability", {"known": CAPABILITIES})
-    return name
-
-
-def _failover(name: object) -> object:
-    if name in NEVER_FAILOVER:
-        raise ValueError(f"holds {name!r}, which always stops: no other target may answer what one has refused")
-    return name
-
-
-Name: TypeAlias = Annotated[str, AfterValidator(_name)]
-Texts: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_several), AfterValidator(_texts)]
-Names: TypeAlias = tuple[str, ...]
-Values: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_several), AfterValidator(_folded)]
-Said: TypeAlias = dict[str, Values]
-Label: TypeAlias = Annotated[str | tuple[str, ...], AfterValidator(_label)]
-OwnLabel: TypeAlias = Annotated[str | bool | int | float | tuple[str, ...], AfterValidator(_own_label)]
-Usd: TypeAlias = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False), AfterValidator(_price)]
-Count: TypeAlias = Annotated[int, Field(ge=1, le=2**53)]
-Secs: TypeAlias = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
-Failover: TypeAlias = Annotated[
-    Literal["timeout", "rate_limited", "server_error", "endpoint_dead", "context_length"], BeforeValidator(_failover)
-]
-Source: TypeAlias = Literal["header", "metadata", "key", "tenant"]
-BlockTable: TypeAlias = dict[str, Any]
 
 
 class Table(BaseModel):
@@ -170,7 +44,7 @@ class AttributeTable(Table):
     """The declared values. Any other value in a request is refused with 400 `attribute_unknown`."""
     sources: tuple[Source, ...] = ("header", "metadata", "key", "tenant")
     """Who may say it. What a key or a tenant is bound to always adds."""
-    header: Annotated[str, AfterValidator(_header)] | None = None
+    header: Header | None = None
     """The header that says it. Left out: the attribute's own name."""
     missing: Literal["floor", "refuse", "unrestricted"] = "floor"
     """What silence means: every value at once (`floor`), a refusal (`refuse`), or nothing (`unrestricted`)."""
@@ -216,14 +90,14 @@ class TargetTable(Table):
     """Label: how strong or dear it is, in a word of your own."""
     labels: dict[Name, OwnLabel] = Field(default_factory=dict)
     """Labels of your own, by name."""
-    capabilities: dict[Annotated[str, AfterValidator(_capability)], bool] = Field(default_factory=dict)
+    capabilities: Capabilities = Field(default_factory=dict)
     """What it can do, by name, true or false. Undeclared counts as capable; a vendor-run `server_tool.NAME` does not."""
     context_window: Count | None = None
     """The longest prompt with its answer, in tokens. Undeclared: never a reason to remove it."""
     max_output_tokens: Count | None = None
     """The longest answer, in tokens. It bounds the worst case of a call and is not sent to the vendor."""
     price: PriceTable | None = None
-    """What it costs, see `PriceTable`. Left out: unpriced, which is not the same as free."""
+    """What it costs, USD per million tokens. Left out: unpriced, which is not the same as free."""
     cost_per_mtok_in: Usd | None = None
     """Short for `price.input`."""
     cost_per_mtok_out: Usd | None = None
@@ -252,7 +126,7 @@ class RouteTable(Table):
 class KeyTable(Table):
     """A caller, recognised by the hash of its key."""
 
-    sha256: Annotated[str, Field(pattern=_SHA256)] | None = None
+    sha256: Sha256 | None = None
     """The hash of the client's key, 64 hexadecimal digits. Left out: a caller that no key opens."""
     tenant: str | None = None
     """The name of a `[tenants.NAME]` table."""
@@ -262,7 +136,7 @@ class KeyTable(Table):
     """The targets it may use; others do not exist for it. Left out: every one."""
     providers: Names | None = None
     """The providers it may use; others do not exist for it. Left out: every one."""
-    tags: Annotated[Names, AfterValidator(_tags)] = ()
+    tags: Tags = ()
     """Words that a cap may name, as `tag.WORD`."""
     attributes: Said = Field(default_factory=dict)
     """Values that are always said for it. Nobody can take them back."""

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from narrows.config.fields import known_keys
-from narrows.config.tables import CAPABILITIES, Document
+from narrows.config.tables import Document
+from narrows.config.values import CAPABILITIES
 from narrows.config.words import listed, nearest
 from tests.core.config.support import BASE, KINDS, brief, line_of, loaded, only, refused
 from tests.core.config.test_places import paths
