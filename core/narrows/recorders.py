@@ -17,6 +17,16 @@ class Recorders:
         self._memory.add(decision, policy)
 
     @property
+    def dropped(self) -> int:
+        """How many decisions a sink did not get, since this gateway was made; a decision counts once for each sink."""
+        return 0
+
+    @property
+    def queued(self) -> int:
+        """How many decisions wait to be written, over all sinks."""
+        return 0
+
+    @property
     def reader(self) -> Reader:
         """Where decisions are read: a sink that can be, else the memory."""
         return self._memory
