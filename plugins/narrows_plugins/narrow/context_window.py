@@ -31,6 +31,7 @@ class ContextWindow(Constraint[int]):
     reads = frozenset({"sizes"})
 
     thresholds: tuple[int, ...] = ()
+    """Every declared window, in tokens. The configuration fills them in."""
 
     @field_validator("thresholds")
     @classmethod
