@@ -12,11 +12,14 @@ import typer
 
 from narrows.cli.check import check
 from narrows.cli.classify import classify
+from narrows.cli.completion import completion, prepare
 from narrows.cli.demo import demo
 from narrows.cli.explain import explain
+from narrows.cli.init import init
 from narrows.cli.keygen import keygen
 from narrows.cli.output import OK, USAGE, tell
 from narrows.cli.plugins import plugins
+from narrows.cli.schema import schema
 from narrows.cli.serve import serve
 
 # Plain help, not rich's panels: the examples in it can be copied as they stand.
@@ -55,6 +58,10 @@ _EXAMPLES: dict[Callable[..., None], str] = {
         narrows demo --port 8080
         curl -si http://127.0.0.1:8080/v1/chat/completions …       (it prints the lines to paste)
     """,
+    init: """
+        narrows init
+        narrows.toml                                               (and what was found, and the next commands)
+    """,
     serve: """
         narrows serve policy.toml routes.toml --port 8000
         curl http://127.0.0.1:8000/health/ready
@@ -71,6 +78,10 @@ _EXAMPLES: dict[Callable[..., None], str] = {
         us-large   region is us, not eu  no
         eu-main    ✓                     yes
     """,
+    schema: """
+        narrows schema > narrows.schema.json
+        #:schema ./narrows.schema.json                             (the first line of narrows.toml, for the editor)
+    """,
     plugins: """
         narrows plugins narrows.toml
         plugin                 kind                         distribution   hooks          status
@@ -81,6 +92,9 @@ _EXAMPLES: dict[Callable[..., None], str] = {
         nrw_…                                                      (for the caller, shown once)
         [keys.NAME]                                                (for the configuration)
         sha256 = "…"
+    """,
+    completion: """
+        source <(narrows completion bash)                          (a line for ~/.bashrc)
     """,
     classify: """
         echo '{"id": 1, "kind": "openai_compatible", "phase": "response", "status": 429}' | narrows classify
@@ -96,6 +110,7 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name must not be what ends a command
+    prepare()
     try:
         app(prog_name="narrows")
     except Exception as error:  # noqa: BLE001 - a bug of ours; everything expected was told where it happened

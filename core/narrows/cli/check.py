@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from narrows.cli.output import USAGE, counted, document, not_built, problem_document, problems_of, say, told
+from narrows.cli.output import USAGE, counted, document, not_built, problem_document, problems_of, say, told, working
 from narrows.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def check(
     if diff:
         not_built("`narrows check --diff`", as_json=as_json)
     try:
-        snapshot = snapshot_of(files)
+        with working("Checking", quiet=as_json):
+            snapshot = snapshot_of(files)
     except ConfigError as error:
         _report(None, problems_of(error), as_json=as_json)
         raise typer.Exit(USAGE) from None

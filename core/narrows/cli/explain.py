@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 import typer
 
+from narrows.cli import completion
 from narrows.cli.check import FILES
-from narrows.cli.output import FINDING, document, fail, not_built, problems_of, refuse, tell
+from narrows.cli.output import FINDING, document, fail, not_built, problems_of, refuse, tell, working
 from narrows.errors import ConfigError, NarrowsError
 from narrows.types import ANONYMOUS, Inbound, Principal
 
@@ -31,12 +32,22 @@ _HELLO: Final = b'{"messages":[{"role":"user","content":"Hello"}]}'
 
 def explain(
     files: Annotated[list[Path], FILES],
-    route: Annotated[str, typer.Option(metavar="ROUTE", help="What a caller writes as `model`.")],
+    route: Annotated[
+        str, typer.Option(metavar="ROUTE", help="What a caller writes as `model`.", autocompletion=completion.routes)
+    ],
     key: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who is calling: the NAME of [keys.NAME], never the key.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Who is calling: the NAME of [keys.NAME], never the key.",
+            autocompletion=completion.keys,
+        ),
     ] = None,
     header: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A header of the caller; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help="A header of the caller; may be repeated.", autocompletion=completion.headers
+        ),
     ] = None,
     body: Annotated[
         str | None, typer.Option(metavar="FILE", help="A chat body as JSON, - for stdin [default: one short message].")
@@ -54,7 +65,8 @@ def explain(
         not_built("`narrows explain --session`", as_json=as_json)
     headers = parsed(header or ())
     try:
-        gateway = _gateway(files)
+        with working("Reading", quiet=as_json):
+            gateway = _gateway(files)
     except ConfigError as error:
         refuse(problems_of(error), as_json=as_json)
     _known("route", route, gateway.snapshot.routes)

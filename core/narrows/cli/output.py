@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -28,6 +30,7 @@ USAGE: Final = 2
 INTERRUPTED: Final = 130
 
 _PIPED_WIDTH: Final = 120
+_PATIENCE_SECS: Final = 0.5
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -60,6 +63,24 @@ def tell(text: str | Text = "") -> None:
         print(text, file=sys.stderr, flush=True)
     else:
         console(stderr=True).print(text, soft_wrap=True)
+
+
+@contextmanager
+def working(text: str, *, quiet: bool = False) -> Iterator[None]:
+    """Show on a terminal, on stderr, that something takes longer than half a second. Nothing in a pipe, or if `quiet`."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    status = console(stderr=True).status(f"{text} …")
+    later = threading.Timer(_PATIENCE_SECS, status.start)
+    later.daemon = True
+    later.start()
+    try:
+        yield
+    finally:
+        later.cancel()
+        later.join()  # it may be starting just now
+        status.stop()
 
 
 def document(value: Json, *, indent: int = 2) -> None:
