@@ -6,10 +6,12 @@ import msgspec
 
 from narrows.attributes import effective
 from narrows.candidates import Candidates
-from narrows.decision import AttemptRow, AttributeValue, Decision, Demanded, Excluded
-from narrows.failover import disposition
+from narrows.decision import AttemptRow, AttributeValue, Decision, Demanded, Excluded, clipped, session_digest
+from narrows.failover import Disposition, disposition
 from narrows.run import Run
 from narrows.types import FailureClass, Json, Usage
+
+SESSION = "x-narrows-session"
 
 
 def charged(attempts: list[AttemptRow]) -> Usage:
@@ -26,25 +28,29 @@ def charged(attempts: list[AttemptRow]) -> Usage:
 def decided(run: Run) -> Decision:
     """The decision of a run as the record keeps it."""
     principal = run.caller.principal if run.caller else None
+    labels, facts = run.route.described(run.granted) if run.route else ({}, {})
     return Decision(
         id=run.id,
         ts=run.ts,
         policy=run.snapshot.policy,
-        principal=principal.name if principal else None,
+        principal=clipped(principal.name) if principal else None,
         tenant=principal.tenant if principal else None,
         route=run.route.name if run.route else None,
         outcome=run.outcome,
         status=run.status,
         code=run.code,
-        message=run.denial.why if run.denial else "",
+        message=run.exhausted.message if run.exhausted else "",  # other refusals repeat what the caller wrote
+        session=_session(run),
         request_id=run.request_id,
         attributes=attribute_values(run),
         demands=demanded(run),
-        labels={t.name: t.labels for t in run.route.pool.members(run.granted)} if run.route else {},
+        labels=labels,
+        facts=facts,
         excluded=excluded(run.candidates),
         order=tuple(target.name for target in run.eligible()) if run.order is not None else (),  # refused before: none
         algorithm=run.route.algorithm if run.route else "",
         rank_reason=run.rank_reason,
+        rank_signals=run.rank_signals,
         attempts=tuple(run.attempts),
         blocked_fallback=_blocked_fallback(run),
     )
@@ -61,13 +67,13 @@ def attribute_values(run: Run) -> dict[str, AttributeValue]:
 
 
 def demanded(run: Run) -> tuple[Demanded, ...]:
-    """Each demand as JSON, in the order of the route's rules."""
+    """Each demand as JSON, in the order in which they were judged: the route's rules, what was said before what is assumed."""
     if run.request is None or run.route is None:
         return ()
     return tuple(
         Demanded(row.constraint, plain(row.demand), row.source)
         for rule in run.route.rules
-        for row in sorted(run.request.demands_of(rule.name), key=lambda row: (row.source, repr(row.demand)))
+        for row in run.request.demands_of(rule.name)
     )
 
 
@@ -92,11 +98,22 @@ def plain(demand: object) -> Json:
     return decoded
 
 
+def _session(run: Run) -> str | None:
+    """The digest of what the caller calls its conversation: the inner request's word, else its host's."""
+    name = run.inbound.header(SESSION)
+    if name is None and run.outer is not None:
+        name = run.outer.header(SESSION)
+    if name is None or run.caller is None:
+        return None
+    return session_digest(run.caller.principal.name, name)
+
+
 def _blocked_fallback(run: Run) -> bool:
-    """Did the request end in a moving class while a constraint had removed a target of its route?"""
-    if not run.attempts or run.candidates is None or not run.candidates._cuts:
+    """Did the request end in a moving class while a rule had removed a target of its route? What money removed is no
+    constraint's doing."""
+    if not run.attempts or run.candidates is None or not run.candidates._cuts[: run.hard_cuts]:
         return False
-    if run.outcome == "client_disconnected":
+    if run.outcome in ("answered", "client_disconnected"):
         return False  # nothing failed: the caller left, and its last attempt has no class of its own
     last = run.attempts[-1].failure_class
-    return last != "ok" and disposition(FailureClass(last)) == "move"
+    return last != "ok" and disposition(FailureClass(last)) is Disposition.MOVE

@@ -6,12 +6,20 @@ demanded and by whom, who was excluded by what and why, the order, each attempt.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
+
+import msgspec
 
 from narrows.errors import RouteExhausted
-from narrows.types import Json, LabelValue
+from narrows.types import Json, LabelValue, Price
+
+CLIP: Final = 128
+"""The most characters of a text that a client or a host chose. A longer one ends in a digest of the whole."""
+_DIGITS: Final = 16
 
 Outcome: TypeAlias = Literal[
     "answered", "refused", "upstream_error", "upstream_incomplete", "client_disconnected", "decided"
@@ -44,6 +52,30 @@ class Demanded:
     constraint: str
     demand: Json
     source: Literal["said", "assumed", "carried"]
+
+    def document(self) -> dict[str, Json]:
+        """The demand as JSON."""
+        return {"constraint": self.constraint, "demand": self.demand, "source": self.source}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a target declares beside its labels, as the rules read it. Windows in tokens, prices in micro-USD per million
+    tokens; None = not declared. Of a capability that is not named nothing is known: capable."""
+
+    capabilities: Mapping[str, bool] = field(default_factory=dict)
+    context_window: int | None = None
+    max_output_tokens: int | None = None
+    price: Price = Price()
+
+    def document(self) -> dict[str, Json]:
+        """The facts as JSON."""
+        return {
+            "capabilities": dict(self.capabilities),
+            "context_window": self.context_window,
+            "max_output_tokens": self.max_output_tokens,
+            "price": msgspec.to_builtins(self.price),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +122,11 @@ class AttemptRow:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One request, decided. `ts`: seconds since 1970, UTC. `document()` gives the JSON of INTERFACES."""
+    """One request, decided. `ts`: seconds since 1970, UTC. `document()` gives the JSON of INTERFACES.
+
+    `message`: what an exhausted route told its caller; no part of the document. `session`: the digest of the name that
+    the caller gave its conversation, never the name. `labels`, `facts`: of every target that the caller is granted.
+    """
 
     id: str
     ts: float
@@ -107,6 +143,7 @@ class Decision:
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     demands: tuple[Demanded, ...] = ()
     labels: Mapping[str, Mapping[str, LabelValue]] = field(default_factory=dict)
+    facts: Mapping[str, Facts] = field(default_factory=dict)
     excluded: tuple[Excluded, ...] = ()
     shadow: tuple[Excluded, ...] = ()
     waived: tuple[Excluded, ...] = ()
@@ -142,10 +179,9 @@ class Decision:
                 name: {"values": list(said.values), "sources": list(said.sources), "assumed": said.assumed}
                 for name, said in self.attributes.items()
             },
-            "demands": [
-                {"constraint": row.constraint, "demand": row.demand, "source": row.source} for row in self.demands
-            ],
+            "demands": [row.document() for row in self.demands],
             "labels": {name: {key: _json(value) for key, value in row.items()} for name, row in self.labels.items()},
+            "facts": {name: row.document() for name, row in self.facts.items()},
             "outcome": self.outcome,
             "status": self.status,
             "code": self.code,
@@ -166,3 +202,21 @@ def _excluded(row: Excluded) -> Json:
 
 def _json(value: LabelValue) -> Json:
     return list(value) if isinstance(value, tuple) else value
+
+
+def clipped(text: str) -> str:
+    """A text of somebody else's as the record keeps it: at most `CLIP` characters, two texts never alike."""
+    if len(text) <= CLIP:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+    return f"{text[: CLIP - _DIGITS - 1]}~{digest}"
+
+
+def session_digest(principal: str, name: str) -> str | None:
+    """What the record keeps of a session's name: 32 hex digits, others for every principal. None for an empty name,
+    which is nobody's."""
+    name = name.strip()
+    if not name:
+        return None
+    pair = json.dumps([principal, name]).encode()
+    return hashlib.blake2b(pair, digest_size=16, person=b"narrows session").hexdigest()

@@ -119,8 +119,8 @@ class Target:
 class Inbound:
     """What `authenticate` sees: headers alone, before the body is read. Lower-case header names, in order.
 
-    `user` is the host's `scope["user"]`, where there is one. `client` is the peer's address. Only this hook ever sees
-    credentials.
+    `user` is the host's `scope["user"]`, where there is one. `client` is the peer's address. `query` is the URL's, as it
+    was sent. Only this hook ever sees credentials.
     """
 
     method: str
@@ -128,6 +128,7 @@ class Inbound:
     headers: tuple[tuple[str, str], ...]
     client: str | None = None
     user: object | None = None
+    query: str = ""
 
     def header(self, name: str) -> str | None:
         """The header's values joined by a comma, as HTTP allows, or None."""

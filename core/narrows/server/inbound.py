@@ -33,4 +33,5 @@ def inbound(scope: Mapping[str, Any], path: str) -> Inbound:
         tuple([(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]),
         client[0] if client else None,
         scope.get("user"),
+        scope.get("query_string", b"").decode("latin-1"),
     )

@@ -101,7 +101,9 @@ class _Transport:
         headers = tuple(
             [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in request.headers.raw]
         )
-        inbound = Inbound(request.method, request.url.path, headers, outer.client if outer is not None else None)
+        client = outer.client if outer is not None else None
+        query = request.url.query.decode("latin-1")
+        inbound = Inbound(request.method, request.url.path, headers, client, query=query)
         body = _Body(request, library.module.RequestNotRead)
         answer = self._gateway.answer(inbound, body.read, outer=outer, principal=self._principal)
         timeout: float | None = request.extensions.get("timeout", {}).get("read")
