@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -10,9 +10,6 @@ import anyio
 import httpx
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import NoOpTracerProvider, SpanKind, StatusCode
 from starlette.applications import Starlette
@@ -23,6 +20,7 @@ from narrows import Block, Decision, FailureClass, Gateway, hookimpl, transport
 from narrows.server import attach
 from narrows.telemetry import names
 from narrows.testing import Hold, RecordingProvider, Refuse, Stream, failure_answer, stream_events
+from tests.surface.spans import Spans, done, ident, said, traceparent
 from tests.surface.support import CHAT, JSON, MODELS, PROMPT, SOCKETS, Headers, Site, Way, chat, opened
 from tests.surface.world import KINDS, WORLD
 
@@ -33,44 +31,6 @@ ABROAD = [INCOMING, ("tracestate", "vendor=1"), ("baggage", "user=alice"), ("coo
 PRICED = WORLD.replace(
     'region = "eu"\ntier = "gold"', 'region = "eu"\ntier = "gold"\nprice = { input = 1.0, output = 2.0 }'
 )
-
-
-class Spans:
-    """A tracer provider of the test's own, and what it has exported."""
-
-    def __init__(self, **options: Any) -> None:
-        self.provider = TracerProvider(**options)
-        self._exporter = InMemorySpanExporter()
-        self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
-
-    def all(self) -> Sequence[ReadableSpan]:
-        return self._exporter.get_finished_spans()
-
-    def clear(self) -> None:
-        self._exporter.clear()
-
-    def of(self, kind: SpanKind) -> list[ReadableSpan]:
-        return [span for span in self.all() if span.kind is kind]
-
-
-def said(span: ReadableSpan) -> dict[str, Any]:
-    """A span's attributes."""
-    return dict(span.attributes or {})
-
-
-def ident(span: ReadableSpan) -> tuple[str, str]:
-    """Trace and span, as they stand in a traceparent."""
-    context = span.get_span_context()
-    assert context is not None
-    return f"{context.trace_id:032x}", f"{context.span_id:016x}"
-
-
-def traceparent(span: ReadableSpan) -> str:
-    """The header that names this span as the parent."""
-    context = span.get_span_context()
-    assert context is not None
-    assert context.trace_flags.sampled
-    return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +49,6 @@ def _site(traced: Site, spans: Spans) -> Site:
     traced.clear()
     spans.clear()
     return traced
-
-
-def done(site: Site, response: httpx.Response) -> None:
-    """Wait until the request is over on the gateway's side too."""
-    site.log.wait(response.headers["x-narrows-decision"])
 
 
 # ---- shape -------------------------------------------------------------------------------------------------------

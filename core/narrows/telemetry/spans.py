@@ -1,7 +1,7 @@
 """One span per request for a model, owned by the gateway to the last byte, and one child per attempt.
 
-A span is never made the current one: the reply's body may be read, and closed, in another task. It is started when the
-first attempt needs it as a parent, or at its end, with the time at which the request arrived: what is no request for a
+The request's span is never the current one: the reply's body may be read, and closed, in another task. It is started when
+the first child needs it as a parent, or at its end, with the time at which the request arrived: what is no request for a
 model (a probe, a list, a wrong path) has none. Attributes are built only when the span records. Source: DESIGN section
 10, INTERFACES "Spans".
 """
@@ -9,7 +9,9 @@ model (a probe, a list, a wrong path) has none. Attributes are built only when t
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final, Literal, TypeAlias
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -18,17 +20,34 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from narrows.decision import AttemptRow, Decision
 from narrows.telemetry import names
+from narrows.telemetry.plugins import watched
+from narrows.telemetry.stages import Stage, marked, sending, within
 
+Detail: TypeAlias = Literal["request", "stages", "plugins"]
+"""The words of `[telemetry] detail`: the request and its attempts; stages and HTTP calls too; plugins' calls too."""
+
+_NOTHING: Final = nullcontext()
 _W3C = TraceContextTextMapPropagator()
 _PARENT = "traceparent"
 _STATE = "tracestate"
 
 
 class Tracing:
-    """Starts request spans. `provider`: the host's, or None for the process-wide one, asked for at each gateway."""
+    """Starts request spans. `provider`: the host's, or None for the process-wide one, asked for at each gateway.
 
-    def __init__(self, provider: TracerProvider | None = None) -> None:
+    What a higher `detail` needs of others: `wrap` goes around every HTTP transport, `watch` around every plugin's call.
+    Both are None where nothing of it is wanted, so that nothing is paid for it.
+    """
+
+    def __init__(self, provider: TracerProvider | None = None, detail: Detail = "request") -> None:
         self._tracer = trace.get_tracer(names.TRACER, tracer_provider=provider)
+        self._detail = detail
+        self.wrap: Callable[[Any], Any] | None = None
+        self.watch = watched if detail == "plugins" else None
+        if detail != "request":
+            from narrows.telemetry.http import around
+
+            self.wrap = around(provider)
 
     def request(self, headers: Iterable[tuple[str, str]], standalone: bool) -> RequestSpan:
         """A request's span. Its parent is the current span where that is valid (the host's), else the incoming
@@ -38,7 +57,8 @@ class Tracing:
             parent = trace.set_span_in_context(current, Context())
         else:
             parent = _incoming(headers)
-        return RequestSpan(self._tracer, parent, SpanKind.SERVER if standalone else SpanKind.INTERNAL)
+        kind = SpanKind.SERVER if standalone else SpanKind.INTERNAL
+        return RequestSpan(self._tracer, parent, kind, self._detail)
 
 
 def _incoming(headers: Iterable[tuple[str, str]]) -> Context:
@@ -56,10 +76,10 @@ def _incoming(headers: Iterable[tuple[str, str]]) -> Context:
 class RequestSpan:
     """The span of one request."""
 
-    __slots__ = ("_arrived", "_context", "_ended", "_kind", "_parent", "_span", "_tracer")
+    __slots__ = ("_arrived", "_context", "_detail", "_ended", "_kind", "_parent", "_span", "_tracer")
 
-    def __init__(self, tracer: trace.Tracer, parent: Context, kind: SpanKind) -> None:
-        self._tracer, self._parent, self._kind, self._ended = tracer, parent, kind, False
+    def __init__(self, tracer: trace.Tracer, parent: Context, kind: SpanKind, detail: Detail) -> None:
+        self._tracer, self._parent, self._kind, self._detail, self._ended = tracer, parent, kind, detail, False
         self._arrived = time.time_ns()
         self._span: Span | None = None
         self._context = parent
@@ -69,10 +89,31 @@ class RequestSpan:
         """Is anybody keeping it?"""
         return self._started().is_recording()
 
+    @property
+    def staged(self) -> bool:
+        """Is a span wanted of each stage? Not of a request that nobody keeps."""
+        return self._detail != "request" and self.recording
+
+    def stage(self, name: str) -> Stage:
+        """A child span for one stage, current while its block runs. Only where `staged`."""
+        span = self._tracer.start_span(name, context=self._context)
+        return Stage(span, self._watcher)
+
+    def current(self) -> AbstractContextManager[object]:
+        """For what is called behind the last byte: a block whose plugins' calls hang below this span."""
+        if self._watcher is None or self._span is None or not self._span.get_span_context().trace_flags.sampled:
+            return _NOTHING
+        return within(marked(self._span, self._watcher))
+
+    @property
+    def _watcher(self) -> trace.Tracer | None:
+        """What makes the spans of plugins' calls, where they are wanted."""
+        return self._tracer if self._detail == "plugins" else None
+
     def attempt(self, target: str, model: str, provider: str, number: int) -> AttemptSpan:
         """A child span for one upstream call."""
         if not self._started().get_span_context().is_valid:
-            return AttemptSpan(trace.INVALID_SPAN, {})
+            return AttemptSpan(trace.INVALID_SPAN, {}, traced=False, watcher=None)
         span = self._tracer.start_span(f"{names.CHAT} {model}", context=self._context, kind=SpanKind.CLIENT)
         if span.is_recording():
             span.set_attributes({
@@ -81,7 +122,7 @@ class RequestSpan:
             })  # fmt: skip
         carried: dict[str, str] = {}
         _W3C.inject(carried, trace.set_span_in_context(span, Context()))
-        return AttemptSpan(span, carried)
+        return AttemptSpan(span, carried, traced=self._detail != "request", watcher=self._watcher)
 
     def _started(self) -> Span:
         if self._span is None:
@@ -125,10 +166,22 @@ def _describe(span: Span, decision: Decision, offered: Sequence[str], eligible: 
 class AttemptSpan:
     """The span of one attempt, and the trace headers that travel with it."""
 
-    __slots__ = ("_span", "headers")
+    __slots__ = ("_span", "_traced", "_watcher", "headers")
 
-    def __init__(self, span: Span, headers: dict[str, str]) -> None:
+    def __init__(self, span: Span, headers: dict[str, str], *, traced: bool, watcher: trace.Tracer | None) -> None:
+        """`traced`: is a span wanted of its HTTP call? `watcher`: makes those of plugins' calls, where they are wanted."""
+        recording = span.is_recording()
         self._span, self.headers = span, headers
+        self._traced, self._watcher = traced and recording, watcher if recording else None
+
+    def current(self) -> AbstractContextManager[object]:
+        """A block whose plugins' calls hang below this span."""
+        return _NOTHING if self._watcher is None else within(marked(self._span, self._watcher))
+
+    def sending(self) -> AbstractContextManager[object]:
+        """A block that makes the HTTP call. Whatever a host has told OpenTelemetry about its HTTP clients, our call is
+        traced as we say, or not at all."""
+        return sending(self._span, traced=self._traced) if self._span.get_span_context().is_valid else _NOTHING
 
     def end(self, row: AttemptRow, response_model: str | None = None) -> None:
         """Put what happened on the span and end it."""
