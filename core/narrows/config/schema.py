@@ -40,6 +40,9 @@ def schema_of(registry: Registry, problems: list[Problem]) -> Schema:
     for name, model in _tables():
         tables[name]["description"] = help_of(model)
     for group, value in document["properties"].items():
+        if group not in BLOCKS:
+            value["description"] = _told(group, value, tables)
+    for group, value in document["properties"].items():
         _leave_out_unbuilt(group, value, {**tables, **defs})
     return {
         "$schema": DIALECT,
@@ -50,6 +53,13 @@ def schema_of(registry: Registry, problems: list[Problem]) -> Schema:
         "additionalProperties": False,
         "$defs": dict(sorted({**tables, **defs}.items())),
     }
+
+
+def _told(group: str, value: Schema, tables: Schema) -> str:
+    """What a table of the file is, from its class or from that of the tables it names."""
+    named = value.get("additionalProperties", value)
+    text: str = tables[named["$ref"].rpartition("/")[2]]["description"]
+    return f"[{group}.NAME]: {text}" if named is not value else f"[{group}]: {text}"
 
 
 def _model(model: type[BaseModel], prefix: str) -> Schema:
