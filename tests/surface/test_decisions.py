@@ -196,7 +196,16 @@ def test_a_route_that_is_not_granted_any_more_is_not_named(site: Site) -> None:
 def test_every_key_of_a_decision_is_known_to_the_filter(site: Site) -> None:
     """A new one must be looked at before callers see it: it may name a target."""
     document = site.probe.of(made(site, "all")).document()
-    assert document.keys() == {*AS_IT_IS, *BY_TARGET, *ROWS, "route", "order", "rank", "cost_micro_usd", "blocked_fallback"}
+    assert document.keys() == {
+        *AS_IT_IS,
+        *BY_TARGET,
+        *ROWS,
+        "route",
+        "order",
+        "rank",
+        "cost_micro_usd",
+        "blocked_fallback",
+    }
 
 
 class Broken:

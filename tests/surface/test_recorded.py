@@ -225,7 +225,9 @@ def cost(demand: Any, facts: Mapping[str, Any]) -> float | None:
         return None
     bounds = [bound for bound in (asked_for, facts["max_output_tokens"], facts["context_window"]) if bound is not None]
     output = min(bounds, default=32_768) * n
-    return (prompt * max(price["input"], price["cache_write"] or 0, price["cached_input"] or 0) + output * price["output"]) / 1e6
+    return (
+        prompt * max(price["input"], price["cache_write"] or 0, price["cached_input"] or 0) + output * price["output"]
+    ) / 1e6
 
 
 IMAGE: Final[list[object]] = [
@@ -334,7 +336,9 @@ def test_blocked_fallback(site: Site, failure: FailureClass, route: str, removed
 def test_a_refusal_keeps_none_of_the_callers_words(site: Site) -> None:
     """What the caller wrote as a model, a field or a value stands in its answer, and not in the record."""
     for words in ({"model": "CANARY"}, {"metadata": {"desk": "CANARY"}}, {"provider": {"order": "CANARY"}}):
-        response = site.send(json.dumps({"model": "chat", "messages": [{"role": "user", "content": "hi"}], **words}).encode(), [JSON])
+        response = site.send(
+            json.dumps({"model": "chat", "messages": [{"role": "user", "content": "hi"}], **words}).encode(), [JSON]
+        )
         assert response.status_code >= 400
         decision = site.decision(response)
         assert "CANARY" not in repr(decision) + str(decision.document())

@@ -13,6 +13,7 @@ import typer
 from narrows.cli.check import check
 from narrows.cli.classify import classify
 from narrows.cli.completion import completion, prepare
+from narrows.cli.decisions import decisions
 from narrows.cli.demo import demo
 from narrows.cli.explain import explain
 from narrows.cli.init import init
@@ -77,6 +78,12 @@ _EXAMPLES: dict[Callable[..., None], str] = {
         target     residency             eligible
         us-large   region is us, not eu  no
         eu-main    ✓                     yes
+    """,
+    decisions: """
+        narrows decisions narrows.toml --since 1h
+        time (UTC)           id      route  outcome  code                target   attempts  cost USD  excluded
+        2026-11-30 12:00:00  dec_1…  chat   refused  no_eligible_target  -        0         -         residency:2
+        narrows decisions narrows.toml dec_1…                      (who, what was demanded, why each target went)
     """,
     schema: """
         narrows schema > narrows.schema.json
