@@ -1,0 +1,58 @@
+"""A decision as rows. Made in the sink's thread: turning it into JSON costs more than all else that is done with it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from narrows import Decision
+from narrows_plugins.record.sql.database import Row
+
+MOST: Final = 2**63 - 1
+"""The largest number that SQLite holds. A vendor may report any."""
+
+
+def decision_row(decision: Decision) -> Row:
+    """The row of `decisions`. Raises where the record cannot be text (a lone surrogate in a host's user name)."""
+    return {
+        "id": decision.id,
+        "ts": decision.ts,
+        "principal": decision.principal,
+        "tenant": decision.tenant,
+        "route": decision.route,
+        "session": decision.session,
+        "policy": decision.policy,
+        "outcome": decision.outcome,
+        "status": decision.status,
+        "code": decision.code,
+        "cost_micro_usd": min(decision.cost_micro_usd, MOST),
+        "blocked_fallback": decision.blocked_fallback,
+        "document": msgspec.json.encode(decision.document()).decode(),
+    }
+
+
+def attempt_rows(decision: Decision) -> list[Row]:
+    """The rows of `attempts`: one an upstream call, each with an id that no other has."""
+    return [
+        {
+            "id": f"{decision.id}/{place}",
+            "decision": decision.id,
+            "n": attempt.n,
+            "ts": decision.ts + attempt.started_ms / 1000,
+            "target": attempt.target,
+            "provider": attempt.provider,
+            "kind": attempt.kind,
+            "purpose": attempt.purpose,
+            "class": attempt.failure_class,
+            "status": attempt.status,
+            "started_ms": attempt.started_ms,
+            "duration_ms": attempt.duration_ms,
+            "input_tokens": min(attempt.input_tokens, MOST),
+            "output_tokens": min(attempt.output_tokens, MOST),
+            "cached_tokens": min(attempt.cached_tokens, MOST),
+            "usage": attempt.usage,
+            "cost_micro_usd": None if attempt.cost_micro_usd is None else min(attempt.cost_micro_usd, MOST),
+        }
+        for place, attempt in enumerate(decision.attempts, 1)
+    ]
