@@ -63,7 +63,7 @@ def test_every_built_in_kind_is_where_its_entry_point_says(name: str) -> None:
 
 def test_every_environment_exists_and_runs_by_default() -> None:
     listed = [name.strip() for name in tox()["tox"]["env_list"].split(",")]
-    assert sorted(listed) == ["dist", "lint", "mutants", "py311", "py312", "py313", "types"]
+    assert sorted(listed) == ["dist", "docs", "licences", "lint", "mutants", "py311", "py312", "py313", "types"]
     assert {"testenv:lint", "testenv:types", "testenv:dist", "testenv:mutants"} <= set(tox().sections())
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import sys
 from types import ModuleType
 
 import narrows
 import narrows.testing
+from tools.reference.below import texts_below
 from tools.reference.text import needed, table
 
 
@@ -24,10 +27,23 @@ def _names(module: ModuleType) -> str:
     rows = []
     for name in sorted(module.__all__, key=str.lower):
         thing = getattr(module, name)
-        doc = inspect.getdoc(thing) if callable(thing) else None
-        if doc is None:
-            rows.append((f"`{name}`", f"A type: `{str(thing).replace('typing.', '')}`."))
-            continue
-        first = needed(f"{module.__name__}.{name}", doc, "a docstring").split(". ")[0]
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            doc, where = inspect.getdoc(thing), f"a docstring in {thing.__module__}.{name}"
+        else:  # a type that is a name for another: described below its definition
+            home = _home(module, name)
+            doc, where = _text(home, name), f"a text below {name} in {home.__name__}"
+        first = " ".join(needed(f"{module.__name__}.{name}", doc, where).split()).split(". ")[0]
         rows.append((f"`{name}`", first.rstrip(".:") + "."))
     return table(("name", "what it is"), rows)
+
+
+def _text(home: ModuleType, name: str) -> str | None:
+    return next((text for named, _, text in texts_below(inspect.getsource(home)) if named == name), None)
+
+
+def _home(module: ModuleType, name: str) -> ModuleType:
+    """The module that a package imports a name from."""
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        if isinstance(node, ast.ImportFrom) and node.module and any(alias.name == name for alias in node.names):
+            return sys.modules[node.module]
+    return module

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Iterator
-from itertools import pairwise
-from types import ModuleType
+from inspect import getsource
 
 from narrows.telemetry import names
+from tools.reference.below import texts_below
 from tools.reference.text import needed, table
 
 UNDESCRIBED = frozenset({names.TRACER, names.CHAT})
@@ -33,27 +32,19 @@ def spans() -> str:
 
 def attributes() -> str:
     """Every attribute and event, in the order of the module."""
-    rows = [(f"`{name}`", meaning) for name, meaning in constants(names) if "." in name]
+    rows = [(f"`{name}`", meaning) for name, meaning in constants(getsource(names)) if "." in name]
     return table(("name", "meaning"), rows)
 
 
 def stages() -> str:
     """Every stage that has a span of its own."""
-    rows = [(f"`{name}`", meaning) for name, meaning in constants(names) if "." not in name]
+    rows = [(f"`{name}`", meaning) for name, meaning in constants(getsource(names)) if "." not in name]
     return table(("stage", "meaning"), rows)
 
 
-def constants(module: ModuleType) -> Iterator[tuple[str, str]]:
+def constants(source: str) -> Iterator[tuple[str, str]]:
     """The value of each text constant with the text below it. Raises Undocumented."""
-    for node, below in pairwise([*ast.parse(inspect.getsource(module)).body, ast.Pass()]):
-        match node:
-            case ast.AnnAssign(target=ast.Name(id=constant), value=ast.Constant(value=str(name))):
-                if name not in UNDESCRIBED:
-                    yield name, needed(f"span name {name}", _text(below), f"a text below {module.__name__}.{constant}")
-
-
-def _text(node: ast.stmt) -> str | None:
-    match node:
-        case ast.Expr(value=ast.Constant(value=str(text))):
-            return text
-    return None
+    for constant, value, text in texts_below(source):
+        match value:
+            case ast.Constant(value=str(name)) if name not in UNDESCRIBED:
+                yield name, needed(f"span name {name}", text, f"a text below {constant} in narrows.telemetry.names")
