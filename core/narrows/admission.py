@@ -91,15 +91,17 @@ async def read(run: Run) -> Denial | None:
         return too_large
     parts: list[bytes] = []
     size = 0
-    source = run.read()
+    source, began = run.read(), run.engine.clock()
     async for part in source:
         size += len(part)
         if size > most:
+            run.reading_secs = run.engine.clock() - began
             close = getattr(source, "aclose", None)  # an iterator that is left half-way is ours to close, if it can be
             if close is not None:
                 await close()
             return too_large
         parts.append(part)
+    run.reading_secs = run.engine.clock() - began
     call = chat.decode(b"".join(parts), run.snapshot.smallest_window)
     if isinstance(call, Denial):
         return call

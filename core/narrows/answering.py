@@ -17,11 +17,13 @@ from narrows.explaining import explained
 from narrows.pipeline import serve
 from narrows.recording import leave
 from narrows.run import Run
+from narrows.scraping import scraped
 from narrows.types import Denial, Json, Reply
 
 CHAT = "/v1/chat/completions"
 MODELS = "/v1/models"
 EXPLAIN = "/v1/explain"
+METRICS = "/metrics"
 LIVE = "/health/live"
 READY = "/health/ready"
 
@@ -29,6 +31,7 @@ _METHODS: Mapping[str, tuple[str, ...]] = {
     CHAT: ("POST",),
     EXPLAIN: ("POST",),
     MODELS: ("GET", "HEAD"),
+    METRICS: ("GET", "HEAD"),
     LIVE: ("GET", "HEAD"),
     READY: ("GET", "HEAD"),
 }
@@ -72,6 +75,8 @@ async def _reply(run: Run, allowed: tuple[str, ...] | None, started: bool) -> Re
         return refusals.reply(run, AUTH_UNSET)
     if path == READY:
         return _json(run, 200, {"status": "ready", "policy": run.snapshot.policy})
+    if path == METRICS:
+        return await scraped(run)
     if path == EXPLAIN:
         return _json(run, 200, await explained(run))
     return await _models(run)

@@ -60,7 +60,7 @@ async def _tried(run: Run, route: Route) -> Reply | Denial:
             continue
         result = await _attempt(run, here)
         if isinstance(result, Answered):
-            run.target = here
+            run.target, run.answered_at = here, run.engine.clock()
             return result.reply
         left = left if left is not None else tuple(run.eligible())[1:]
         step = next_step(

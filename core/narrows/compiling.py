@@ -80,6 +80,7 @@ class _Compiler:
             implementations=self.implementations,
             max_body_bytes=self.settings.server.max_body_bytes,
             smallest_window=min(windows, default=None),
+            metrics_key=self.settings.server.metrics_key_sha256,
             warnings=(*self.loaded.warnings, *(self._placed(warning) for warning in self.warnings)),
         )
 

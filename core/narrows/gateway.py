@@ -20,6 +20,7 @@ from narrows.errors import ConfigError, NarrowsError, PluginError, Problem
 from narrows.recorders import Recorders
 from narrows.registry import Registry
 from narrows.run import Engine, Run
+from narrows.scraping import known
 from narrows.snapshot import Snapshot
 from narrows.telemetry import Metrics, Tracing
 from narrows.types import Inbound, Reply
@@ -49,7 +50,7 @@ class Gateway:
             calls=Calls(hooks.deadline_secs, hooks.slow_secs),
             clients=Clients(),
             tracing=Tracing(tracer_provider),
-            metrics=Metrics(),
+            metrics=Metrics(known(self.snapshot)),
             recorders=Recorders(),
             current=lambda: self.snapshot,
             clock=time.monotonic,

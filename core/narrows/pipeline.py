@@ -30,6 +30,7 @@ async def answered(run: Run) -> Reply:
     """The reply: the upstream's, or ours where the request was refused before egress."""
     try:
         denial = await considered(run)
+        run.judged_at = run.engine.clock()
         outcome = denial if denial is not None else await attempts.dispatched(run)  # 11, 12: each through the gate
     except ContractViolation as violation:
         outcome = refusals.violated(violation)

@@ -20,6 +20,7 @@ LEAVE_SECS = 5.0
 
 async def leave(run: Run) -> None:
     """Everything that must happen however the request ended. Never raises for a plugin's fault."""
+    run.ended_at = run.engine.clock()
     with anyio.move_on_after(LEAVE_SECS, shield=True):
         await run.close_upstream()
         _settle(run)

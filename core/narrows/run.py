@@ -95,13 +95,26 @@ class Run:
         self.failure_class: str | None = None
         self.code = "ok"
 
+        # Marks of `engine.clock`, for the metrics. None: it did not come to that.
+        self.reading_secs = 0.0
+        self.judged_at: float | None = None
+        self.answered_at: float | None = None
+        self.ended_at: float | None = None
+
     def elapsed_ms(self) -> int:
         """Milliseconds since the request arrived."""
         return round((self.engine.clock() - self.started) * 1000)
 
     def timings(self) -> Timings:
-        """How long the parts of this request took, up to now."""
-        return Timings(policy=0.0, first_chunk=None, total=self.engine.clock() - self.started)
+        """How long the parts of this request took, up to its end or to now. Where a plugin failed on the way, the
+        refusal is the end of judging too."""
+        ended = self.engine.clock() if self.ended_at is None else self.ended_at
+        judged = ended if self.judged_at is None and self.denial is not None else self.judged_at
+        return Timings(
+            policy=None if judged is None else judged - self.started - self.reading_secs,
+            first_chunk=None if self.answered_at is None else self.answered_at - self.started,
+            total=ended - self.started,
+        )
 
     async def close_upstream(self) -> None:
         """Close what is still open upstream, and write the row of a call that nobody finished."""

@@ -124,6 +124,7 @@ class Snapshot:
     implementations: Implementations
     max_body_bytes: int
     smallest_window: int | None
+    metrics_key: str | None = field(default=None, repr=False)
     warnings: tuple[Problem, ...] = ()
 
     def caller(self, name: str) -> Caller | None:

@@ -28,8 +28,9 @@ def canonical_form(settings: Settings, blocks: Iterable[Registered]) -> str:
     document = _plain(settings)
     if not isinstance(document, dict):
         raise TypeError("settings are a dataclass")
-    document["server"] = {key: value for key, value in _table(document["server"]) if key not in NO_POLICY}
-    document["keys"] = {name: _hashed(key) for name, key in _table(document["keys"])}
+    server = {key: value for key, value in _table(document["server"]) if key not in NO_POLICY}
+    document["server"] = _hashed(server, "metrics_key_sha256")
+    document["keys"] = {name: _hashed(key, "sha256") for name, key in _table(document["keys"])}
     document["blocks"] = {entry.path: _block(entry) for entry in blocks}
     return json.dumps(document, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
@@ -46,10 +47,10 @@ def _block(entry: Registered) -> Json:
     return {"kind": entry.kind.name, "options": options}
 
 
-def _hashed(key: Json) -> Json:
-    if not isinstance(key, dict) or not isinstance(key.get("sha256"), str):
-        return key
-    return {**key, "sha256": hashlib.sha256(str(key["sha256"]).encode()).hexdigest()}
+def _hashed(table: Json, key: str) -> Json:
+    if not isinstance(table, dict) or not isinstance(table.get(key), str):
+        return table
+    return {**table, key: hashlib.sha256(str(table[key]).encode()).hexdigest()}
 
 
 def _table(value: Json) -> Iterable[tuple[str, Json]]:

@@ -157,6 +157,11 @@ def _keys(report: Report) -> None:
             if other != name:
                 _contradiction(report, (*path, "sha256"), f"this is the hash of key {other!r} too",
                                "Give each caller a key of its own: `narrows keygen`.")  # fmt: skip
+    value = report.tree.table("server").get("metrics_key_sha256")
+    other = owners.get(value.lower()) if isinstance(value, str) else None
+    if other is not None:
+        _contradiction(report, ("server", "metrics_key_sha256"), f"this is the hash of key {other!r} too",
+                       "Give whoever scrapes a key that opens nothing else: `narrows keygen`.")  # fmt: skip
 
 
 def _auth(report: Report) -> None:

@@ -34,7 +34,7 @@ def settings_of(document: tables.Document) -> Settings:
             for name, table in document.tenants.items()
         },
         auth=AuthConf(document.auth.mode, _said(document.auth.may_say)),
-        server=ServerConf(**document.server.model_dump()),
+        server=_server(document.server),
         telemetry=TelemetryConf(**document.telemetry.model_dump()),
         hooks=HooksConf(**document.hooks.model_dump()),
     )
@@ -108,6 +108,11 @@ def _key(name: str, table: tables.KeyTable) -> KeyConf:
         attributes=_said(table.attributes),
         may_say=_said(table.may_say),
     )
+
+
+def _server(table: tables.ServerTable) -> ServerConf:
+    key = table.metrics_key_sha256
+    return ServerConf(**{**table.model_dump(), "metrics_key_sha256": None if key is None else key.lower()})
 
 
 def _set(names: tuple[str, ...] | None) -> frozenset[str] | None:

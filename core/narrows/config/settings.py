@@ -89,12 +89,14 @@ class AuthConf:
 
 @dataclass(frozen=True, slots=True)
 class ServerConf:
-    """`[server]`, for `narrows serve`; a mounted gateway uses `max_body_bytes` alone."""
+    """`[server]`, for `narrows serve`; a mounted gateway uses `max_body_bytes` and `metrics_key_sha256` alone.
+    `metrics_key_sha256`: 64 lower-case hex digits."""
 
     host: str = "127.0.0.1"
     port: int = 8000
     shutdown_grace_secs: float = 30.0
     max_body_bytes: int = 20_000_000
+    metrics_key_sha256: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,6 +173,8 @@ class ServerTable(Table):
     """How long running requests may take after TERM."""
     max_body_bytes: Count = 20_000_000
     """A larger body is refused with 413, also in a mount."""
+    metrics_key_sha256: Annotated[str, Field(pattern=_SHA256)] | None = None
+    """The SHA-256 of the key that opens `/metrics`, and nothing else. Without it only this machine may scrape."""
 
 
 class TelemetryTable(Table):

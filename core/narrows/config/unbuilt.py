@@ -58,7 +58,6 @@ TABLE: Final = (
     Later(("sinks", ANY, "kind"), LEDGER, ("sql",), group="sinks"),
     Later(("state",), SESSIONS),
     Later(("operators",), WAIVERS),
-    Later(("server", "metrics_key_sha256"), OPERATIONS),
     Later(("telemetry", "exporter"), OPERATIONS, ("otlp",), ("none",)),
     Later(("telemetry", "detail"), OPERATIONS, ("stages", "plugins"), ("request",)),
 )  # fmt: skip

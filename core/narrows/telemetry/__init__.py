@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from narrows.telemetry.metrics import Metrics, Timings
+from narrows.telemetry.metrics import Elsewhere, Known, Metrics, Timings
 from narrows.telemetry.spans import AttemptSpan, RequestSpan, Tracing
 
-__all__ = ["AttemptSpan", "Metrics", "RequestSpan", "Timings", "Tracing"]
+__all__ = ["AttemptSpan", "Elsewhere", "Known", "Metrics", "RequestSpan", "Timings", "Tracing"]

@@ -55,7 +55,6 @@ PRIVATE = BASE.replace('region = "eu"', "class = 'private'")
         ("[sinks.ledger]\nkind = 'sql'\nqueue = 1", "sinks.ledger.kind", "ledger"),
         ("[state]\nurl = 'memory:'", "state", "sessions"),
         ("[operators.alice]\nroles = ['observe']", "operators", "operators"),
-        ("[server]\nmetrics_key_sha256 = '" + "a1" * 32 + "'", "server.metrics_key_sha256", "metrics"),
         ("[telemetry]\nexporter = 'otlp'", "telemetry.exporter", "traces"),
         *((f"[telemetry]\ndetail = '{detail}'", "telemetry.detail", "traces") for detail in ("stages", "plugins")),
     ],
@@ -165,14 +164,13 @@ def test_the_example_loads_but_for_the_parts_that_are_later() -> None:
         "examples",
         "targets.eu-large.max_in_flight",
         "operators",
-        "server.metrics_key_sha256",
         "sinks.ledger.kind",
         "state",
     ]
 
 
 def test_the_example_without_them_loads() -> None:
-    later = ("scope", "sticks", "enforce", "max_in_flight", "metrics_key_sha256")
+    later = ("scope", "sticks", "enforce", "max_in_flight")
     tables = ("[[", "[constraints.handling]", "[constraints.licence]", "[operators", "[sinks", "[state]")
     kept: list[str] = []
     skipping = False

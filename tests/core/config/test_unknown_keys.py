@@ -122,6 +122,7 @@ EVERYTHING = """
 ⟨port⟩ = 8000
 ⟨shutdown_grace_secs⟩ = 30
 ⟨max_body_bytes⟩ = 20_000_000
+⟨metrics_key_sha256⟩ = "b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1"
 
 [⟨auth⟩]
 ⟨mode⟩ = "keys"
