@@ -30,7 +30,9 @@ from narrows.errors import (
 )
 from narrows.gateway import Gateway
 from narrows.hookspecs import hookimpl
-from narrows.money import micro_usd, usd, worst_case
+from narrows.ledger import Gap, LedgerUnavailable, Page, Query, Reader
+from narrows.money import expected_cost, micro_from_pico, micro_usd, usd, worst_case
+from narrows.ranking import Ranked
 from narrows.request import Reads, Request, Sizes
 from narrows.server import NarrowsMiddleware, attach, transport
 from narrows.types import (
@@ -87,6 +89,8 @@ __all__ = [
     "Reply",
     "Request",
     "RouteExhausted",
+    "Query",
+    "Ranked",
     "Services",
     "Sink",
     "Sizes",
@@ -100,3 +104,5 @@ __all__ = [
     "usd",
     "worst_case",
 ]
+    "expected_cost",
+    "micro_from_pico",

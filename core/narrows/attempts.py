@@ -31,6 +31,9 @@ RETRY_CAP_SECS = 10.0
 """The longest wait before a repeat; a provider that asks for more is repeated after this or left."""
 
 
+LATE = Classified(FailureClass.TIMEOUT, evidence="deadline")
+BROKEN = Classified(FailureClass.INVALID_REQUEST, evidence="contract violation")
+
 async def dispatched(run: Run) -> Reply | Denial:
     """The answer of the first candidate that gives one, or the last failure as the caller gets it."""
     route = run.route
@@ -41,6 +44,8 @@ async def dispatched(run: Run) -> Reply | Denial:
         outcome = await _tried(run, route)
     if outcome is None or scope.cancelled_caught:
         await run.close_upstream()
+        if run.exchange is not None:
+            run.exchange.finish(LATE, answered=False)
         return Denial(
             "deadline", f"no answer began within {route.deadline_secs:g} s ([routes.{route.name}] deadline_secs)"
         )
@@ -99,6 +104,8 @@ async def _attempt(run: Run, target: Target) -> Answered | Failed:
         return await judged(run, exchange, reply, lambda failure: classified(run, failure, target))
     except Barred as barred:
         raise run.engine.calls.violated(barred) from None
+        await run.close_upstream_quietly()
+        exchange.finish(BROKEN, answered=exchange.reached)
     except UpstreamFault as fault:
         failure = Failure(vendor.kind, "response", None, transport=fault.transport)
     except (PluginError, Passing):

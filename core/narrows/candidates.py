@@ -124,7 +124,7 @@ class Candidates:
     def without(self, target: Target, code: str, why: str) -> Candidates:
         """This set less one target. Removing one that is not in it changes nothing. Raises TypeError for a name."""
         if not isinstance(target, Target):
-            raise TypeError(f"remove a target, not {_article(target)}; a name would remove nothing")
+            raise TypeError(f"remove a target, not {article(target)}; a name would remove nothing")
         place = self._pool.place(target)
         return self if place is None else self._less(1 << place, code, why)
 
@@ -192,7 +192,7 @@ class Guard:
         if answer is None or answer is offered:
             return Candidates(self._pool, self._mask, self._cuts)
         if type(answer) is not Candidates:
-            raise self._violation(f"it returned {_article(answer)}; return the candidates it was offered, or fewer")
+            raise self._violation(f"it returned {article(answer)}; return the candidates it was offered, or fewer")
         if answer._pool is not self._pool:
             raise self._violation("it returned candidates of another pool than it was offered")
         mask = answer._mask
@@ -229,36 +229,6 @@ class Guard:
         return ContractViolation(self._plugin, self._hook, reason)
 
 
-def accept_order(plugin: str, candidates: Candidates, answer: object) -> tuple[int, ...]:
-    """The places of a ranker's answer: a prefix of what is left, without strangers and repeats. None keeps the order.
-
-    Raises ContractViolation naming the plugin.
-    """
-    if answer is None:
-        return ()
-    if isinstance(answer, str | bytes) or not isinstance(answer, Sequence):
-        raise ContractViolation(plugin, "rank", f"it returned {_article(answer)}; return a list of targets, best first")
-    places = []
-    seen = 0
-    for target in _read(plugin, answer):
-        place = candidates._pool.place(target)
-        if place is None or not candidates._mask >> place & 1:
-            raise ContractViolation(plugin, "rank", "it added a target that was not among the candidates")
-        if seen >> place & 1:
-            raise ContractViolation(plugin, "rank", "it named a target twice")
-        seen |= 1 << place
-        places.append(place)
-    return tuple(places)
-
-
-def _read(plugin: str, answer: Sequence[object]) -> Iterator[object]:
-    """The items of a ranker's answer, one at a time: a sequence of its own may fail, or never end."""
-    try:
-        yield from answer
-    except Exception as error:  # noqa: BLE001 - its own code again
-        raise ContractViolation(plugin, "rank", f"its answer cannot be read: {type(error).__name__}") from None
-
-
 def _explains(exclusion: object) -> bool:
     """Is it a reason? None is no text, though it could be printed as one."""
     if not isinstance(exclusion, Exclusion):
@@ -270,7 +240,7 @@ def _explains(exclusion: object) -> bool:
 
 def _reason(exclusion: object, prefix: str) -> Exclusion:
     if not isinstance(exclusion, Exclusion):
-        raise TypeError(f"a reason is an Exclusion(code, why), not {_article(exclusion)}")
+        raise TypeError(f"a reason is an Exclusion(code, why), not {article(exclusion)}")
     code = str(exclusion.code)
     if prefix and code:
         code = f"{prefix}.{code}"
@@ -279,6 +249,7 @@ def _reason(exclusion: object, prefix: str) -> Exclusion:
     return Exclusion(code[:_CODE_CHARS], str(exclusion.why)[:_WHY_CHARS])
 
 
-def _article(value: object) -> str:
+def article(value: object) -> str:
+    """What kind of thing it is, for a sentence: "a list", "an int". Never the value itself."""
     name = type(value).__name__
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

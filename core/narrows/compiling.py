@@ -258,8 +258,9 @@ class _Compiler:
     def _check_hooks(self) -> None:
         values = {n: a.values for n, a in self.reader.attributes.items() if a.values is not None}
         routes = {name: conf.targets for name, conf in self.settings.routes.items()}
-        config = CheckedConfig(self.targets, routes, values)
+        whose = {f"routes.{name}.{conf.algorithm}": name for name, conf in self.settings.routes.items()}
         for impl in self.implementations.of("check"):
+            config = CheckedConfig(self.targets, routes, values, whose.get(impl.path))
             try:
                 found = tuple(impl.function(*[config for _ in impl.arguments]) or ())
             except Exception as error:  # noqa: BLE001 - a third party's code, run at load

@@ -17,6 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from narrows.candidates import Candidates
 from narrows.decision import Decision
 from narrows.hookspecs import hookimpl
+from narrows.ledger import Gap, Reader
+from narrows.ranking import Ranked
 from narrows.request import Reads, Request
 from narrows.types import Denial, Exclusion, Identity, Inbound, Json, Maybe, Reply, Target
 
@@ -109,8 +111,8 @@ class Ranker(Block, ABC):
 
     @abstractmethod
     @hookimpl
-    def rank(self, request: Request, candidates: Candidates, consult: Consult) -> Maybe[Sequence[Target]]:
-        """A prefix of the candidates, best first; the rest follow in their order."""
+    def rank(self, request: Request, candidates: Candidates, consult: Consult) -> Maybe[Sequence[Target] | Ranked]:
+        """A prefix of the candidates, best first; the rest follow in their order. `Ranked` says why, too."""
 
 
 class Provider(Block, ABC):
@@ -198,7 +200,8 @@ class Consult(Protocol):
 @dataclass(frozen=True, slots=True)
 class CheckedConfig:
     """What `check` is given: the compiled targets, the targets of each route by name, and the values of each declared
-    attribute. No secret. A problem's `path` is taken from the plugin's own block on ("accept.eu")."""
+    attribute. No secret. `route`: for a ranker, whose it is. A problem's `path` is taken from the plugin's own block on
+    ("accept.eu")."""
 
     targets: Mapping[str, Target]
     routes: Mapping[str, tuple[str, ...]]
@@ -210,3 +213,4 @@ class Services:
     """What `start` is given. `clock`: monotonic seconds."""
 
     clock: Callable[[], float]
+    route: str | None = None

@@ -14,7 +14,8 @@ from narrows import money, tokens
 from narrows.decision import AttemptRow
 from narrows.dialects.body import BadBody, encode, members
 from narrows.errors import ContractViolation, Passing
-from narrows.holding import worst_case
+from narrows.holding import most_output, worst_case
+from narrows.request import Sizes
 from narrows.run import Run
 from narrows.snapshot import Vendor
 from narrows.telemetry import AttemptSpan
@@ -27,6 +28,7 @@ CALLER_HEADERS: Final = frozenset({"user-agent", "openai-beta", "x-stainless-ret
 OK: Final = "ok"
 
 _SECRET = re.compile(r"key|token|secret|auth|cookie|credential|passw|sig", re.IGNORECASE)
+_NOT_REACHED: Final = frozenset({"connect_error", "connect_timeout"})
 _LEAST_CHARS = 8
 """A value that is shorter than this is found in any text by chance."""
 
@@ -60,12 +62,19 @@ class Outgoing:
         except Barred as barred:
             self._barred = barred
             raise
-        sent = {**headers, **self._trace}
-        if self._run.exchange is not None:
-            self._run.exchange.sent = (path, headers)
+        sent = {**headers, **self._span.headers}
+        exchange = self._run.exchange
+        if exchange is not None:
+            exchange.sent, exchange.reached = (path, headers), True
         if self._vendor.origin is None:
             return await self._vendor.block.answer(path, sent, body)
-        upstream = await self._run.engine.clients.send(self._vendor.origin, "POST", path, sent, body)
+        try:
+            with self._span.sending():
+                upstream = await self._run.engine.clients.send(self._vendor.origin, "POST", path, sent, body)
+        except UpstreamFault as fault:
+            if exchange is not None and fault.transport in _NOT_REACHED:
+                exchange.reached = False
+            raise
         self._upstream = self._run.upstream = upstream
         return Reply(upstream.status, upstream.headers, upstream)
 
@@ -164,13 +173,15 @@ def credentials(path: str, headers: Mapping[str, str]) -> frozenset[bytes]:
 
 
 class Exchange:
-    """What is known of one call; `finish` writes its row once, however it ended."""
+    """What is known of one call; `finish` writes its row once, however it ended. `reached`: the upstream may have the
+    request. `usage`: what the provider reported."""
 
     def __init__(self, run: Run, target: Target, vendor: Vendor, span: AttemptSpan) -> None:
         self.run, self.target, self.vendor, self.span = run, target, vendor, span
         self.number = len(run.attempts) + 1
         self.started_ms = run.elapsed_ms()
         self.status: int | None = None
+        self.reached = False
         self.usage: Usage | None = None
         self.output_bytes = 0
         self.response_model: str | None = None
@@ -182,14 +193,11 @@ class Exchange:
         return any(secret in body for secret in credentials(*self.sent))
 
     def finish(self, classified: Classified | None, *, answered: bool) -> None:
-        """Write the row. `classified` None: ok. `answered`: tokens were (or may have been) produced."""
+        """Write the row. `classified` None: ok. `answered`: the provider bills the prompt, and what came of it."""
         if self.done:
             return
         self.done = True
-        usage = self.usage or self._estimate(classified, answered=answered)
-        cost = money.attempt_cost(usage, self.target.price)
-        if classified is not None and classified.failure_class is FailureClass.TIMEOUT and self.usage is None:
-            cost = worst_case(self.run.call.sizes, self.target) if self.run.call is not None else cost
+        usage, cost = self._used(classified, answered=answered)
         row = AttemptRow(
             n=self.number,
             target=self.target.name,
@@ -211,8 +219,22 @@ class Exchange:
         self.run.holding.charge(cost or 0)
         self.span.end(row, self.response_model)
 
-    def _estimate(self, classified: Classified | None, *, answered: bool) -> Usage:
-        """Where nobody reported: about four bytes a token, of what was sent and what came back."""
-        if not answered or self.run.call is None:
-            return Usage()
-        return Usage(tokens.estimate(self.run.call.sizes.at_most), tokens.estimate(self.output_bytes))
+    def abandon(self) -> None:
+        """Nobody waits for the answer any more, which is no fault: what was sent is charged, what came of it, too."""
+        self.finish(None, answered=self.reached)
+
+    def _used(self, classified: Classified | None, *, answered: bool) -> tuple[Usage, int | None]:
+        """Tokens, and micro-USD where the target has a price: as reported, else as estimated.
+
+        A call that timed out may have been answered all the same, so it counts as the most it can have used. One that
+        never reached the upstream used nothing.
+        """
+        sizes, price = self.run.call.sizes if self.run.call is not None else Sizes(), self.target.price
+        if self.usage is not None:
+            return self.usage, money.attempt_cost(self.usage, price)
+        if self.reached and classified is not None and classified.failure_class is FailureClass.TIMEOUT:
+            return Usage(sizes.at_most, most_output(sizes, self.target)), worst_case(sizes, self.target)
+        usage = Usage()
+        if answered:  # about four bytes a token, of what was sent and what came back
+            usage = Usage(tokens.estimate(sizes.at_most), tokens.estimate(self.output_bytes))
+        return usage, money.attempt_cost(usage, price)

@@ -45,6 +45,9 @@ CONTEXT_LENGTH = "context_length"
 WORDS: tuple[str, ...] = (*sorted(MOVING), ENDPOINT_DEAD, CONTEXT_LENGTH)
 """What a route's `failover_on` may hold."""
 
+UNANSWERED = "unanswered"
+"""The evidence of a verdict that no classifier gave."""
+
 _FIRST_DELAY = 0.5
 """Seconds before the first repeat; doubled for each further one. The official clients' figure."""
 
@@ -89,7 +92,7 @@ def merge(answers: Iterable[tuple[str, Classified]]) -> Classified:
     """
     # min() keeps the first of equals.
     winner = min((answer for _, answer in answers), key=_permits, default=None)
-    return Classified(FailureClass.INVALID_REQUEST, evidence="unanswered") if winner is None else winner
+    return Classified(FailureClass.INVALID_REQUEST, evidence=UNANSWERED) if winner is None else winner
 
 
 def _permits(answer: Classified) -> int:

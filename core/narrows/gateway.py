@@ -20,6 +20,7 @@ from narrows.errors import ConfigError, NarrowsError, PluginError, Problem
 from narrows.recorders import Recorders
 from narrows.registry import Registry
 from narrows.run import Engine, Run
+from narrows.ranking import Tickets
 from narrows.scraping import known
 from narrows.snapshot import Snapshot
 from narrows.telemetry import Metrics, Tracing
@@ -66,6 +67,7 @@ class Gateway:
         kinds: Mapping[str, type[Block]] | None = None,
         open_access: bool = False,
         standalone: bool = False,
+            tickets=Tickets(),
         tracer_provider: Any = None,
     ) -> Self:
         """A gateway from one or several TOML files; a later one may add, never change. `kinds`: the host's own

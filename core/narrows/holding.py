@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from inspect import iscoroutinefunction
 
-from narrows import money
+from narrows import money, tokens
 from narrows.calls import Calls, Impl
 from narrows.candidates import Candidates, Guard
 from narrows.errors import ContractViolation
@@ -134,6 +134,11 @@ def _within(costs: Mapping[int, int | None], most: int) -> Callable[[Target], bo
 def worst_case(sizes: Sizes, target: Target) -> int | None:
     """The most one attempt at this target can cost, in micro-USD, or None where it has no price."""
     return money.worst_case(sizes.at_most, sizes.max_output, sizes.n, target)
+
+
+def most_output(sizes: Sizes, target: Target) -> int:
+    """The most tokens that one attempt at this target can answer with."""
+    return tokens.most_output(sizes.max_output, target.max_output_tokens, target.context_window) * sizes.n
 
 
 def check_allowance(plugin: str, answer: object) -> Allowance:

@@ -14,6 +14,7 @@ import pluggy
 from narrows.candidates import Candidates
 from narrows.decision import Decision
 from narrows.errors import Problem
+from narrows.ranking import Ranked
 from narrows.request import Request
 from narrows.types import Allowance, Classified, Denial, Failure, Identity, Inbound, Maybe, Reply, Target
 
@@ -60,9 +61,9 @@ class Hooks:
         raise NotImplementedError
 
     @hookspec
-    def rank(self, request: Request, candidates: Candidates, consult: Consult) -> Maybe[Sequence[Target]]:
-        """The preferred order: a prefix of the candidates, the rest follow in their order. Exactly one per route.
-        None: keep the order. An exception: configuration order inside the set, counted."""
+    def rank(self, request: Request, candidates: Candidates, consult: Consult) -> Maybe[Sequence[Target] | Ranked]:
+        """The preferred order: a prefix of the candidates, the rest follow in their order; `Ranked` says why, too. Exactly
+        one per route. None: keep the order. An exception: configuration order inside the set, counted."""
         raise NotImplementedError
 
     @hookspec

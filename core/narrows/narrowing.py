@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from inspect import isawaitable
 
 from narrows.calls import Calls, Impl
-from narrows.candidates import Candidates, Cut, Guard, accept_order
+from narrows.candidates import Candidates, Cut, Guard
 from narrows.constraints import Constraint
 from narrows.errors import ContractViolation, PluginError
 from narrows.exhaustion import Exhausted, Finding, exhausted
+from narrows.ranking import accept_order, accept_reason
 from narrows.request import Request
 from narrows.run import Run
 from narrows.types import Denial, Json
@@ -57,13 +58,14 @@ async def hold(run: Run, *, dry: bool) -> Denial | None:
 
 async def rank(run: Run) -> Denial | None:
     """10. The route's ranker: a prefix of what is left, the rest follow. A ranker that fails costs preference only; one
-    that adds or repeats is a violation."""
-    if run.candidates is None or run.route is None:
+    that adds or repeats is a violation. A dry run (explain) draws by the ticket of the next request, and does not take it."""
+    if run.candidates is None or run.route is None or run.request is None:
         raise RuntimeError("rank runs after narrow")
-    impl = run.route.ranker
+    impl, tickets = run.route.ranker, run.engine.tickets
     offered = Guard(impl.plugin, run.candidates, hook="rank")
+    request = run.request.with_ticket((tickets.peek if run.dry else tickets.take)(run.route.name))
     try:
-        answer = await run.engine.calls(impl, request=run.request, candidates=run.candidates, consult=NoJudges())
+        answer = await run.engine.calls(impl, request=request, candidates=run.candidates, consult=NoJudges())
     except PluginError:
         answer, run.rank_reason = None, "failed"
     try:
@@ -71,6 +73,11 @@ async def rank(run: Run) -> Denial | None:
         run.order = accept_order(impl.plugin, run.candidates, answer)
     except ContractViolation as violation:
         raise run.engine.calls.violated(violation) from None
+    try:
+        reason, run.rank_signals = accept_reason(impl.plugin, run.candidates, answer)
+        run.rank_reason = run.rank_reason or reason
+    except ContractViolation as violation:  # the order stands: what a ranker says of it refuses nobody
+        run.engine.calls.violated(violation)
     return None
 
 

@@ -14,9 +14,10 @@ import msgspec
 
 from narrows import refusals
 from narrows.dialects.errors import error_document, error_event
-from narrows.dialects.sse import usage_in
+from narrows.dialects.usage import output_in, usage_in
 from narrows.exchange import Exchange
-from narrows.relay import ERROR_BYTES, UNANSWERED, Beginning, Relay
+from narrows.failover import UNANSWERED
+from narrows.relay import ERROR_BYTES, Beginning, Relay
 from narrows.run import Run
 from narrows.types import Chunks, Classified, Denial, Failure, FailureClass, Phase, Reply
 from narrows.upstream import UpstreamFault
@@ -83,7 +84,12 @@ async def judged(run: Run, exchange: Exchange, reply: Reply, classify: Classify)
     headers = tuple((key, value) for key, value in reply.headers if key in _PASSED_ON)
     media = (reply.header("content-type") or "").partition(";")[0].strip().casefold()
     if not 200 <= reply.status < 300:
-        body, whole = await _error_body(reply.chunks)
+        try:
+            body, whole = await _error_body(reply.chunks)
+        except anyio.get_cancelled_exc_class():  # its caller left: the status says what it was
+            failure = Failure(exchange.vendor.kind, "response", reply.status, dict(reply.headers))
+            exchange.finish(classify(failure), answered=False)
+            raise
         return await _failed(run, exchange, reply, classify, "response", body, headers, whole)
     if exchange.run.call is not None and exchange.run.call.stream and media == EVENT_STREAM:
         return await _stream(run, exchange, reply, classify)
@@ -93,7 +99,7 @@ async def judged(run: Run, exchange: Exchange, reply: Reply, classify: Classify)
         return await _failed(run, exchange, reply, classify, "response", body, headers, whole)
     await run.close_upstream_quietly()
     exchange.usage, exchange.response_model = usage_in(body), answer.named()
-    exchange.output_bytes = len(body)
+    exchange.output_bytes = output_in(body) if exchange.usage is None else 0
     verdict = classify(Failure(exchange.vendor.kind, "finish", reply.status, body=body))
     exchange.finish(None if verdict.evidence == UNANSWERED else verdict, answered=True)
     run.outcome, run.status = "answered", reply.status

@@ -16,14 +16,13 @@ from typing import Literal
 from narrows.dialects.cutting import EventCutter
 from narrows.dialects.sse import StreamWatch
 from narrows.exchange import Exchange
+from narrows.failover import UNANSWERED
+from narrows.refusals import STOPPING
 from narrows.types import Chunks, Classified, Failure, FailureClass
 from narrows.upstream import UpstreamFault
 
 ERROR_BYTES = 64 * 1024
 """Of an error no more than this is looked at. One that is larger cannot be judged, so it is not passed on either."""
-
-UNANSWERED = "unanswered"
-"""The evidence of a verdict that no classifier gave."""
 
 
 @dataclass(slots=True)

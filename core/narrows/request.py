@@ -7,13 +7,14 @@ attributes cannot secretly depend on the caller or the body. Source: DESIGN sect
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from narrows.types import EMPTY, Principal
 
 Reads: TypeAlias = Literal["attributes", "principal", "features", "sizes"]
+"""The parts of a request that a constraint may read."""
 EVERYTHING: frozenset[Reads] = frozenset({"attributes", "principal", "features", "sizes"})
 
 
@@ -55,6 +56,7 @@ class Request:
     _sizes: Sizes = Sizes()
     _demands: Mapping[str, tuple[Demand, ...]] = field(default_factory=dict)
     _reads: frozenset[Reads] = EVERYTHING
+    _ticket: int | None = None
 
     @property
     def attributes(self) -> Mapping[str, frozenset[str]]:
@@ -80,6 +82,14 @@ class Request:
         self._allow("sizes")
         return self._sizes
 
+    @property
+    def ticket(self) -> int:
+        """The number of this request among the ranked ones of its route: 0, 1, 2, … What a ranker draws lots by. Only
+        rankers are given one: a rule that drew lots would be no rule."""
+        if self._ticket is None:
+            raise ForbiddenRead("only a ranker may read the request's ticket; a rule must not draw lots")
+        return self._ticket
+
     def view(self, reads: frozenset[Reads], attributes: Mapping[str, frozenset[str]]) -> Request:
         """This request with other attributes, and only the named parts readable."""
         return Request(self.route, self._principal, attributes, self._features, self._sizes, {}, reads)
@@ -87,6 +97,10 @@ class Request:
     def obliged(self, demands: Mapping[str, tuple[Demand, ...]]) -> Request:
         """This request with what it obliges, by constraint."""
         return Request(self.route, self._principal, self._attributes, self._features, self._sizes, demands, self._reads)
+
+    def with_ticket(self, ticket: int) -> Request:
+        """This request as a ranker is given it. For the core, and for tests of rankers."""
+        return replace(self, _ticket=ticket)
 
     def demands_of(self, constraint: str) -> tuple[Demand, ...]:
         """What this request obliges under that constraint: said, assumed and carried."""

@@ -15,11 +15,13 @@ from narrows.decision import AttemptRow, Outcome
 from narrows.dialects.chat import Call
 from narrows.exhaustion import Exhausted
 from narrows.holding import Holding
+from narrows.ledger import Reads
+from narrows.ranking import Signal, Tickets
 from narrows.recorders import Recorders
 from narrows.request import Request
 from narrows.snapshot import Caller, Route, Snapshot
 from narrows.telemetry import Metrics, RequestSpan, Timings, Tracing
-from narrows.types import Chunks, Classified, Denial, FailureClass, Inbound, Target
+from narrows.types import Chunks, Denial, Inbound, Target
 from narrows.upstream import Clients
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 
 ReadBody = Callable[[], AsyncIterator[bytes]]
 _REQUEST_ID_CHARS = 128
-UNANSWERED = Classified(FailureClass.TIMEOUT, evidence="left before an answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class Engine:
     clock: Callable[[], float]
     open_access: bool = False
     standalone: bool = False
+    tickets: Tickets
 
 
 class Run:
@@ -84,6 +86,7 @@ class Run:
 
         self.exchange: Exchange | None = None
         self.upstream: Chunks | None = None
+        self.rank_signals: Mapping[str, Signal] = {}
         self.recorded = True
 
         self.denial: Denial | None = None
@@ -119,8 +122,8 @@ class Run:
     async def close_upstream(self) -> None:
         """Close what is still open upstream, and write the row of a call that nobody finished."""
         await self.close_upstream_quietly()
-        if self.exchange is not None and not self.exchange.done:
-            self.exchange.finish(UNANSWERED, answered=False)
+        if self.exchange is not None:
+            self.exchange.abandon()
 
     async def close_upstream_quietly(self) -> None:
         """Close it, and leave the row to who knows more."""

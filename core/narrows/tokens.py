@@ -15,6 +15,13 @@ _KEPT_OF_A_RUN = 3
 UNBOUNDED_OUTPUT = 32_768
 """Output tokens assumed at most, where neither the request, the target's max_output_tokens nor its window says."""
 
+OUTPUT_CEILING = 10_000_000
+"""Tokens of one answer at most, whatever is asked for: no model comes near it, and clients send 2147483647 for "no
+limit". It keeps every cost inside the 64 bits of a database."""
+
+REPORTED_MAX = 1_000_000_000
+"""A provider's count above this is nonsense, and read as none."""
+
 
 def at_least(text: bytes) -> int:
     """A count that the true one is never below. Runs of one byte count as three (64 "=" are one token)."""
@@ -31,8 +38,8 @@ def most_output(asked: int | None, declared: int | None, window: int | None) -> 
     """Output tokens at most for one answer: what the request allows, else what the target declares, else its window."""
     bounds = [bound for bound in (asked, declared) if bound is not None]
     if bounds:
-        return min(bounds)
-    return window if window is not None else UNBOUNDED_OUTPUT
+        return min(*bounds, OUTPUT_CEILING)
+    return UNBOUNDED_OUTPUT if window is None else min(window, OUTPUT_CEILING)
 
 
 def estimate(size: int) -> int:

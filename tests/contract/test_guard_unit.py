@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narrows.candidates import Candidates, Cut, Guard, Pool, accept_order
+from narrows.candidates import Candidates, Cut, Guard, Pool
 from narrows.errors import ContractViolation
+from narrows.ranking import accept_order
 from narrows.types import Exclusion, Target
 
 SIZE = 6

@@ -20,9 +20,8 @@ SHADOW = "shadow mode, the part that records what a rule would have removed"
 WAIVERS = "operators, the part with overrides, waivers and the kill switch"
 CONTENT = "content attributes, the part that reads the text itself"
 VENDORS = "the vendors' own dialects"
-LEDGER = "the ledger, the part that keeps decisions in a database"
-OPERATIONS = "operation: metrics, traces and limits"
-RANKERS = "the rankers, the part that orders targets by price, speed or a judge"
+OPERATIONS = "operation: limits of what is in flight"
+RANKERS = "the other rankers, the part that orders targets by speed, by session or by a judge"
 RULES = "the other rules: data handling, licences of outputs, expressions"
 
 
@@ -50,7 +49,7 @@ TABLE: Final = (
     Later(("attributes", ANY, "content"), CONTENT),
     Later(("attributes", ANY, "sources"), CONTENT, ("constant", "host", "content"), ("header", "metadata", "key", "tenant")),
     Later(("routes", ANY, "algorithm"), RANKERS,
-          ("weighted", "cheapest", "fastest", "sticky", "stage", "escalation", "classifier", "tiered"), group="rankers"),
+          ("fastest", "sticky", "stage", "escalation", "classifier", "tiered"), group="rankers"),
     Later(("routes", ANY, "unknown_history"), SESSIONS),
     Later(("targets", ANY, "max_in_flight"), OPERATIONS),
     Later(("providers", ANY, "kind"), VENDORS,

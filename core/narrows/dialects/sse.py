@@ -8,56 +8,27 @@ from __future__ import annotations
 import msgspec
 
 from narrows.dialects.events import EVENT_BYTES, Event, EventSplitter
+from narrows.dialects.usage import Counts, Output, counts, raw_usage
 from narrows.types import Usage
 
-__all__ = ["EVENT_BYTES", "Event", "EventSplitter", "StreamWatch", "usage_in"]
+__all__ = ["EVENT_BYTES", "Event", "EventSplitter", "StreamWatch"]
 
 DONE = b"[DONE]"
-TOKENS_MAX = 2**53
-"""Larger counts are nonsense, and would overflow the ledger's integers."""
-
-
-class _Function(msgspec.Struct, gc=False):
-    arguments: str | None = None
-
-
-class _ToolCall(msgspec.Struct, gc=False):
-    function: _Function | None = None
-
-
-class _Delta(msgspec.Struct, gc=False):
-    content: str | None = None
-    refusal: str | None = None
-    reasoning: str | None = None
-    reasoning_content: str | None = None
-    tool_calls: list[_ToolCall] | None = None
 
 
 class _Choice(msgspec.Struct, gc=False):
-    delta: _Delta | None = None
+    delta: Output | None = None
     finish_reason: str | None = None
-
-
-class _Details(msgspec.Struct, gc=False):
-    cached_tokens: int | None = None
-
-
-class _Usage(msgspec.Struct, gc=False):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    total_tokens: int | None = None
-    prompt_tokens_details: _Details | None = None
 
 
 class _Chunk(msgspec.Struct, gc=False):
     choices: list[_Choice] | None = None
-    usage: _Usage | None = None
+    usage: msgspec.Raw = msgspec.Raw()
     error: object = None
     kind: str | None = msgspec.field(name="object", default=None)
 
 
 _decode_chunk = msgspec.json.Decoder(_Chunk).decode
-_decode_usage = msgspec.json.Decoder(_Usage).decode
 
 
 class StreamWatch:
@@ -65,16 +36,17 @@ class StreamWatch:
 
     `first_event`: the first complete data event; comments and keep-alives are none. `error`: the data of the first
     error event. `finish`: the data of the last event with a finish_reason. `refusal`: that of the first one in which the
-    model refuses in words, whose finish may well be "stop". `usage`: the last one reported, explicit
+    model refuses in words, whose finish may well be "stop". `usage`: what was reported, in one chunk or several, explicit
     zeros included. `done`: [DONE] was seen. `output_bytes`: UTF-8 bytes of all deltas (text, refusal, reasoning, tool
     arguments); an event that is not readable counts whole, so that an estimate is never too low.
     """
 
-    __slots__ = ("_splitter", "done", "error", "finish", "first_event", "output_bytes", "refusal", "usage")
+    __slots__ = ("_counts", "_splitter", "done", "error", "finish", "first_event", "output_bytes", "refusal", "usage")
 
     def __init__(self, limit: int = EVENT_BYTES) -> None:
         """`limit`: bytes of the longest event that is read."""
         self._splitter = EventSplitter(limit)
+        self._counts = Counts()
         self.first_event: Event | None = None
         self.error: bytes | None = None
         self.finish: bytes | None = None
@@ -119,11 +91,10 @@ class StreamWatch:
             if choice.finish_reason:
                 self._finished(choice.finish_reason, data)
             if choice.delta is not None:
-                self.output_bytes += _output(choice.delta)
+                self.output_bytes += choice.delta.size()
                 if choice.delta.refusal and self.refusal is None:
                     self.refusal = data
-        if chunk.usage is not None:
-            self.usage = _counts(chunk.usage) or self.usage
+        self._report(chunk.usage)
 
     def _read_loosely(self, data: bytes) -> None:
         """An event of another shape than OpenAI's own: everything that can be known of it, and its size."""
@@ -139,7 +110,14 @@ class StreamWatch:
         choices = chunk.get("choices")
         if isinstance(choices, list) and any(isinstance(one, dict) and one.get("finish_reason") for one in choices):
             self.finish = data
-        self.usage = usage_in(data) or self.usage
+        self._report(raw_usage(data))
+
+    def _report(self, usage: msgspec.Raw) -> None:
+        """Nonsense does not undo what was reported before."""
+        told = counts(usage)
+        if told is not None:
+            self._counts = self._counts.joined(told)
+            self.usage = self._counts.usage() or self.usage
 
     def _finished(self, reason: str, data: bytes) -> None:
         """One of several answers has ended. A refusal among them is not undone by another one that stopped."""
@@ -149,48 +127,3 @@ class StreamWatch:
     def _failed(self, data: bytes) -> None:
         if self.error is None:
             self.error = data
-
-
-def usage_in(body: bytes) -> Usage | None:
-    """The tokens that a JSON body (a plain answer or one event) reports, or None where it reports none.
-
-    Prompt and answer must both be known, or one of them and their total: half a count would be too small a bill.
-    """
-    try:
-        found = _decode_body(body).usage
-        return None if len(found) == 0 else _counts(_decode_usage(found))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-
-
-class _Body(msgspec.Struct):
-    usage: msgspec.Raw = msgspec.Raw()
-
-
-_decode_body = msgspec.json.Decoder(_Body).decode
-
-
-def _counts(usage: _Usage) -> Usage | None:
-    total, prompt, answered = usage.total_tokens, usage.prompt_tokens, usage.completion_tokens
-    if total is not None and prompt is not None and answered is None:
-        answered = total - prompt
-    elif total is not None and answered is not None and prompt is None:
-        prompt = total - answered
-    details = usage.prompt_tokens_details
-    cached = 0 if details is None or details.cached_tokens is None else details.cached_tokens
-    if prompt is None or answered is None or not all(0 <= count <= TOKENS_MAX for count in (prompt, answered, cached)):
-        return None
-    return Usage(prompt, answered, min(cached, prompt), reported=True)
-
-
-def _output(delta: _Delta) -> int:
-    size = _bytes(delta.content) + _bytes(delta.refusal) + _bytes(delta.reasoning) + _bytes(delta.reasoning_content)
-    for call in delta.tool_calls or ():
-        size += 0 if call.function is None else _bytes(call.function.arguments)
-    return size
-
-
-def _bytes(text: str | None) -> int:
-    if not text:
-        return 0
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -326,7 +326,7 @@ def test_a_rankers_options_stand_in_the_table_of_its_name() -> None:
         ("algorithm = 'judge'\n[routes.chat.judge]\njudge = 'uu'", "unknown_reference", "judge", "eu"),
         ("[routes.chat.ordered]\nx = 1", "unknown_key", "ordered.x", None),
         ("[routes.chat.judge]\njudge = 'eu'", "contradiction", "judge", None),
-        ("[routes.chat.weighted]\nx = 1", "contradiction", "weighted", None),
+        ("[routes.chat.fastest]\nx = 1", "contradiction", "fastest", None),
         ("algorithm = 'juge'", "unknown_kind", "algorithm", "judge"),
     ],
 )

@@ -44,7 +44,7 @@ PRIVATE = BASE.replace('region = "eu"', "class = 'private'")
         ),
         *(
             (f"[routes.x]\ntargets = ['eu']\nalgorithm = '{word}'\n[routes.x.{word}]\nn = 1", "routes.x.algorithm", "rank")
-            for word in ("weighted", "cheapest", "fastest", "sticky", "stage", "escalation", "classifier", "tiered")
+            for word in ("fastest", "sticky", "stage", "escalation", "classifier", "tiered")
         ),
         ("[routes.x]\ntargets = ['eu']\nunknown_history = 'floor'", "routes.x.unknown_history", "sessions"),
         ("[targets.y]\nprovider = 'acme'\nmodel = 'm'\nmax_in_flight = 4", "targets.y.max_in_flight", "limits"),
@@ -93,7 +93,7 @@ def test_what_is_built_may_be_said(more: str) -> None:
         ("[constraints.c]\nkind = 'magic'", "unknown_kind", "constraints.c.kind", None),
         ("[providers.p]\nkind = 'openay'", "unknown_kind", "providers.p.kind", "openai"),
         ("[sinks.s]\nkind = 'csv'", "unknown_kind", "sinks.s.kind", None),
-        ("[routes.x]\ntargets = ['eu']\nalgorithm = 'wieghted'", "unknown_kind", "routes.x.algorithm", "weighted"),
+        ("[routes.x]\ntargets = ['eu']\nalgorithm = 'fastets'", "unknown_kind", "routes.x.algorithm", "fastest"),
         ("[telemetry]\nexporter = 'prometheus'", "wrong_type", "telemetry.exporter", None),
         ("[attributes.a]\nvalues = ['x']\nsources = ['cookie']", "wrong_type", "attributes.a.sources", None),
         ("[budgets.b]\nday = 1", "unknown_key", "budgets", None),
@@ -111,9 +111,9 @@ def test_an_unknown_kind_lists_those_that_are_available() -> None:
 
 def test_a_kind_that_somebody_brings_is_built() -> None:
     """A third party may be ahead of us: its kind of a planned name is used."""
-    more: dict[str, type[Block]] = {"rankers.weighted": KINDS["rankers.ordered"]}
-    found = loaded(PRIVATE + "[routes.x]\ntargets = ['eu']\nalgorithm = 'weighted'", more=more)
-    assert found.settings.routes["x"].algorithm == "weighted"
+    more: dict[str, type[Block]] = {"rankers.fastest": KINDS["rankers.ordered"]}
+    found = loaded(PRIVATE + "[routes.x]\ntargets = ['eu']\nalgorithm = 'fastest'", more=more)
+    assert found.settings.routes["x"].algorithm == "fastest"
 
 
 def test_a_name_of_a_block_that_is_not_built_is_still_a_name() -> None:
@@ -124,8 +124,8 @@ def test_a_name_of_a_block_that_is_not_built_is_still_a_name() -> None:
 
 
 def test_the_table_is_asked_by_place() -> None:
-    assert planned_words("telemetry", "exporter") == ("otlp",)
-    assert "weighted" in planned_words("routes", ANY, "algorithm")
+    assert planned_words("telemetry", "exporter") == ()
+    assert "fastest" in planned_words("routes", ANY, "algorithm")
     assert planned_words("targets", ANY, "max_in_flight") == ()
     assert planned_keys(()) == ("guarantees", "examples", "state", "operators")
     assert planned_keys(("constraints", "x")) == ("sticks", "exempt", "pieces")

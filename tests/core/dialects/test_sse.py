@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narrows.dialects.sse import Event, EventSplitter, StreamWatch, usage_in
+from narrows.dialects.sse import Event, EventSplitter, StreamWatch
+from narrows.dialects.usage import usage_in
 from narrows.testing import error_event, stream_events
 from narrows.types import FailureClass, Usage
 

@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from narrows import Candidates, Consult, Request, Target
-from narrows.candidates import Pool, accept_order
+from narrows.candidates import Pool
+from narrows.ranking import accept_order
 from narrows.types import Json
 from narrows_plugins.rank.ordered import Ordered
 from tests.plugins.narrow.ruling import block, hooks
