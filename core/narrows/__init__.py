@@ -5,6 +5,8 @@ from __future__ import annotations
 if __name__ != "narrows":  # a second import under another name would make a second Target class
     raise ImportError(f"import this package as 'narrows', not as {__name__!r}; its root is core/, not the repository")
 
+import logging
+
 from narrows.candidates import Candidates
 from narrows.classifying import classify
 from narrows.constraints import (
@@ -73,24 +75,28 @@ __all__ = [
     "Exclusion",
     "Failure",
     "FailureClass",
+    "Gap",
     "Gateway",
     "Identity",
     "Inbound",
+    "LedgerUnavailable",
     "Maybe",
     "NarrowsError",
     "NarrowsMiddleware",
+    "Page",
     "PluginError",
     "Price",
     "Principal",
     "Problem",
     "Provider",
+    "Query",
+    "Ranked",
     "Ranker",
+    "Reader",
     "Reads",
     "Reply",
     "Request",
     "RouteExhausted",
-    "Query",
-    "Ranked",
     "Services",
     "Sink",
     "Sizes",
@@ -98,11 +104,14 @@ __all__ = [
     "Usage",
     "attach",
     "classify",
+    "expected_cost",
     "hookimpl",
+    "micro_from_pico",
     "micro_usd",
     "transport",
     "usd",
     "worst_case",
 ]
-    "expected_cost",
-    "micro_from_pico",
+
+# A library does not write to stderr by itself. Whoever runs us says where our lines go; the command line does.
+logging.getLogger(__name__).addHandler(logging.NullHandler())

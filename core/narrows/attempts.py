@@ -30,9 +30,9 @@ from narrows.upstream import UpstreamFault
 RETRY_CAP_SECS = 10.0
 """The longest wait before a repeat; a provider that asks for more is repeated after this or left."""
 
-
 LATE = Classified(FailureClass.TIMEOUT, evidence="deadline")
 BROKEN = Classified(FailureClass.INVALID_REQUEST, evidence="contract violation")
+
 
 async def dispatched(run: Run) -> Reply | Denial:
     """The answer of the first candidate that gives one, or the last failure as the caller gets it."""
@@ -43,9 +43,9 @@ async def dispatched(run: Run) -> Reply | Denial:
     with anyio.move_on_after(route.deadline_secs) as scope:
         outcome = await _tried(run, route)
     if outcome is None or scope.cancelled_caught:
-        await run.close_upstream()
         if run.exchange is not None:
             run.exchange.finish(LATE, answered=False)
+        await run.close_upstream()
         return Denial(
             "deadline", f"no answer began within {route.deadline_secs:g} s ([routes.{route.name}] deadline_secs)"
         )

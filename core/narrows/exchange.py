@@ -181,9 +181,9 @@ class Exchange:
         self.number = len(run.attempts) + 1
         self.started_ms = run.elapsed_ms()
         self.status: int | None = None
-        self.reached = False
         self.usage: Usage | None = None
         self.output_bytes = 0
+        self.reached = False
         self.response_model: str | None = None
         self.done = False
         self.sent: tuple[str, Mapping[str, str]] = ("", {})

@@ -17,10 +17,10 @@ from narrows.compiling import compiled
 from narrows.config import Loaded, load, loads
 from narrows.constraints import Block, Services
 from narrows.errors import ConfigError, NarrowsError, PluginError, Problem
+from narrows.ranking import Tickets
 from narrows.recorders import Recorders
 from narrows.registry import Registry
 from narrows.run import Engine, Run
-from narrows.ranking import Tickets
 from narrows.scraping import known
 from narrows.snapshot import Snapshot
 from narrows.telemetry import Metrics, Tracing
@@ -55,6 +55,7 @@ class Gateway:
             recorders=Recorders(),
             current=lambda: self.snapshot,
             clock=time.monotonic,
+            tickets=Tickets(),
             open_access=open_access,
             standalone=standalone,
         )
@@ -67,7 +68,6 @@ class Gateway:
         kinds: Mapping[str, type[Block]] | None = None,
         open_access: bool = False,
         standalone: bool = False,
-            tickets=Tickets(),
         tracer_provider: Any = None,
     ) -> Self:
         """A gateway from one or several TOML files; a later one may add, never change. `kinds`: the host's own

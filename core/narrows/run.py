@@ -45,9 +45,9 @@ class Engine:
     recorders: Recorders
     current: Callable[[], Snapshot]
     clock: Callable[[], float]
+    tickets: Tickets
     open_access: bool = False
     standalone: bool = False
-    tickets: Tickets
 
 
 class Run:
@@ -83,10 +83,10 @@ class Run:
         self.holding = Holding(())
         self.order: tuple[int, ...] | None = None  # until it is ranked
         self.rank_reason = ""
+        self.rank_signals: Mapping[str, Signal] = {}
 
         self.exchange: Exchange | None = None
         self.upstream: Chunks | None = None
-        self.rank_signals: Mapping[str, Signal] = {}
         self.recorded = True
 
         self.denial: Denial | None = None
