@@ -126,6 +126,13 @@ def test_pages_follow_one_another(site: Site) -> None:
     assert read(site, "doubly", f"?before={keys[0]}&limit=200")["data"] == last["data"][1:]
 
 
+def test_nothing_is_behind_an_id_that_is_not_ones_own(site: Site) -> None:
+    older, theirs = made(site, "doubly"), made(site, "all")
+    assert older in ids(read(site, "doubly", f"?before={made(site, 'doubly')}"))
+    for before in (theirs, f"dec_{27 * 'f'}"):
+        assert read(site, "doubly", f"?before={before}") == {"data": [], "next": None}
+
+
 BAD: Final = {
     "limit=0": "limit", "limit=-1": "limit", "limit=201": "limit", "limit=ten": "limit", "limit=": "limit",
     "limit=1.5": "limit", "limit=%D9%A3": "limit", "limit=1&limit=2": "limit", "limit=" + 5000 * "9": "limit",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 NOTHING: Final = "-"
 COLUMNS: Final = ("time (UTC)", "id", "route", "outcome", "code", "target", "attempts", "cost USD", "excluded")
+_STYLES: Final[Mapping[str, str]] = {"answered": "", "refused": "red"}
 _REASONS: Final[Mapping[str, str]] = {
     "queue_full": "the queue was full",
     "not_stopped": "the gateway was not stopped in order",
@@ -25,17 +26,22 @@ _REASONS: Final[Mapping[str, str]] = {
 
 
 def show_several(found: Sequence[Mapping[str, Any]], gaps: Sequence[Gap]) -> None:
-    """A table, newest first, with what is missing in its place."""
+    """One line a decision, newest first, with what is missing in its place. A line is never folded: ids are copied, and
+    lines are searched."""
     from rich.text import Text
 
-    table = _table(*COLUMNS)
+    rows = {id(row): cells(row) for row in found}
+    widths = [max(map(len, column)) for column in zip(COLUMNS, *rows.values(), strict=True)]
+    say(Text(_line(COLUMNS, widths), "bold"))
     for row in sorted((*found, *gaps), key=_time, reverse=True):
         if isinstance(row, Gap):
-            table.add_row(Text(_when(row.until)[:19], "yellow"), Text(_missing(row), "yellow"))
+            say(Text(f"{_when(row.until)[:19]}  {_missing(row)}", "yellow"))
         else:
-            style = "" if row["outcome"] == "answered" else "red" if row["outcome"] == "refused" else "magenta"
-            table.add_row(*(Text(cell, style if place == 3 else "") for place, cell in enumerate(cells(row))))
-    console().print(table)
+            say(Text(_line(rows[id(row)], widths), _STYLES.get(row["outcome"], "magenta")))
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def cells(d: Mapping[str, Any]) -> tuple[str, ...]:
@@ -55,12 +61,11 @@ def cells(d: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def show_one(d: Mapping[str, Any], gaps: Sequence[Gap] = ()) -> None:
+def show_one(d: Mapping[str, Any]) -> None:
     """Who, under which policy, what was demanded, why each target went, the order, the attempts, the money."""
     for line in _beginning(d):
         say(line)
     if d["labels"]:
-        say()
         console().print(_targets(d))
     if d["attempts"]:
         console().print(_attempts(d["attempts"]))
@@ -76,7 +81,7 @@ def _beginning(d: Mapping[str, Any]) -> Iterable[str]:
     asked = f", request id {d['request_id']}" if d.get("request_id") else ""
     yield f"caller:   {d['principal'] or 'nobody'}{tenant}{session}{asked}"
     yield f"route:    {d['route'] or 'none, it was refused before'}"
-    yield f"outcome:  {d['outcome'].replace('_', ' ')}, {d['status'] or 'no'} status, {d['code']}"
+    yield f"outcome:  {d['outcome']}, {d['status'] or 'no status'}, {d['code']}"
     for name, said in d["attributes"].items():
         how = "assumed, nobody said" if said["assumed"] else f"said by {' and '.join(said['sources'])}"
         yield f"says:     {name} = {', '.join(said['values'])} ({how})"
@@ -169,5 +174,5 @@ def _table(*columns: str) -> Table:
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in columns:
-        table.add_column(name, overflow="fold", no_wrap=name == "id")
+        table.add_column(name, overflow="fold")
     return table
