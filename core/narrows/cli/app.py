@@ -61,7 +61,7 @@ _EXAMPLES: dict[Callable[..., None], str] = {
     """,
     init: """
         narrows init
-        narrows.toml                                               (and what was found, and the next commands)
+        narrows.toml                                               (what was found, and what to do next, on stderr)
     """,
     serve: """
         narrows serve policy.toml routes.toml --port 8000
@@ -75,14 +75,15 @@ _EXAMPLES: dict[Callable[..., None], str] = {
     """,
     explain: """
         narrows explain narrows.toml --route chat --header x-region=eu
-        target     residency             eligible
-        us-large   region is us, not eu  no
-        eu-main    ✓                     yes
+        target     residency          capability   context_window   eligible
+        us-large   region is not eu   ✓            ✓                no
+        eu-main    ✓                  ✓            ✓                yes
+        …
     """,
     decisions: """
         narrows decisions narrows.toml --since 1h
         time (UTC)           id      route  outcome  code                target   attempts  cost USD  excluded
-        2026-11-30 12:00:00  dec_1…  chat   refused  no_eligible_target  -        0         -         residency:2
+        2026-11-30 12:00:00  dec_1…  chat   refused  no_eligible_target  -        0         -         residency:1
         narrows decisions narrows.toml dec_1…                      (who, what was demanded, why each target went)
     """,
     schema: """
@@ -91,8 +92,9 @@ _EXAMPLES: dict[Callable[..., None], str] = {
     """,
     plugins: """
         narrows plugins narrows.toml
-        plugin                 kind                         distribution   hooks          status
-        constraints.residency  constraints.attribute_match  narrows 0.1.0  narrow, check  active
+        plugin                  kind                          distribution   hooks           status
+        constraints.residency   constraints.attribute_match   narrows …      narrow, check   active
+        …
     """,
     keygen: """
         narrows keygen

@@ -48,7 +48,7 @@ def test_the_example_of_classify_is_what_it_prints() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["schema"],
+        ["schemas"],
         ["check"],
         ["check", "--nonsense", "a.toml"],
         ["explain", "a.toml"],
