@@ -14,7 +14,7 @@ from narrows import refusals
 from narrows.admission import AUTH_UNSET, authenticate, closed
 from narrows.errors import ContractViolation, PluginError
 from narrows.explaining import explained
-from narrows.pipeline import serve
+from narrows.pipeline import serve, unless_cut
 from narrows.recording import leave
 from narrows.run import Run
 from narrows.scraping import scraped
@@ -36,21 +36,26 @@ _METHODS: Mapping[str, tuple[str, ...]] = {
     READY: ("GET", "HEAD"),
 }
 
+_NOT_AFTER_THE_STOP = frozenset({CHAT, EXPLAIN, READY})
+"""What only reads is answered as long as somebody can ask: a scraper, who looks up a decision."""
+
 
 @asynccontextmanager
 async def answer(run: Run, started: Callable[[], bool]) -> AsyncIterator[Reply]:
     """The reply to one request, whatever its path."""
     path, method = run.inbound.path, run.inbound.method
     allowed = _METHODS.get(path)
-    if allowed is not None and method in allowed and path == CHAT and started():
-        async with serve(run) as reply:
-            yield reply
-        return
-    run.recorded = False  # only requests for a model are decisions
-    try:
-        yield await _reply(run, allowed, started())
-    finally:
-        await leave(run)
+    stopping = run.engine.stopping
+    with stopping.flight(run):
+        if allowed is not None and method in allowed and path == CHAT and started() and not stopping.began:
+            async with serve(run) as reply:
+                yield reply
+            return
+        run.recorded = False  # only requests for a model are decisions
+        try:
+            yield await unless_cut(run, _reply(run, allowed, started()))
+        finally:
+            await leave(run)
 
 
 async def _reply(run: Run, allowed: tuple[str, ...] | None, started: bool) -> Reply:
@@ -71,6 +76,8 @@ async def _reply(run: Run, allowed: tuple[str, ...] | None, started: bool) -> Re
                 retry_after=1,
             ),
         )
+    if run.engine.stopping.began and path in _NOT_AFTER_THE_STOP:
+        return refusals.reply(run, refusals.STOPPING)
     if path == READY and closed(run):
         return refusals.reply(run, AUTH_UNSET)
     if path == READY:

@@ -48,6 +48,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "budget_unverifiable": 503,
         "auth_unset": 503,
         "not_started": 503,
+        "stopping": 503,
         "upstream_timeout": 504,
         "deadline": 504,
     }
@@ -55,7 +56,14 @@ STATUS: Mapping[str, int] = MappingProxyType(
 """Stable code -> HTTP status of our own answers."""
 
 TEMPORARY: frozenset[str] = frozenset(
-    {"rate_limited", "budget_held", "session_state_unavailable", "budget_unverifiable", "not_started"}
+    {
+        "rate_limited",
+        "budget_held",
+        "session_state_unavailable",
+        "budget_unverifiable",
+        "not_started",
+        "stopping",
+    }
 )
 """Codes that carry Retry-After instead of `x-should-retry: false`: the same request may be served a little later."""
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import anyio
+
 from narrows import answering
 from narrows.calls import Calls
 from narrows.compiling import compiled
@@ -19,13 +21,18 @@ from narrows.constraints import Block, Services
 from narrows.errors import ConfigError, NarrowsError, PluginError, Problem
 from narrows.ranking import Tickets
 from narrows.recorders import Recorders
+from narrows.recording import leave
 from narrows.registry import Registry
 from narrows.run import Engine, Run
 from narrows.scraping import known
 from narrows.snapshot import Snapshot
+from narrows.stopping import Stopping
 from narrows.telemetry import Metrics, Tracing
 from narrows.types import Inbound, Reply
 from narrows.upstream import Clients
+
+CUT_SECS = 1.0
+"""Seconds in which callers may take the end of what was cut."""
 
 
 class Gateway:
@@ -53,6 +60,7 @@ class Gateway:
             tracing=Tracing(tracer_provider),
             metrics=Metrics(known(self.snapshot)),
             recorders=Recorders(),
+            stopping=Stopping(),
             current=lambda: self.snapshot,
             clock=time.monotonic,
             tickets=Tickets(),
@@ -104,6 +112,21 @@ class Gateway:
         """What `check` would warn of."""
         return self.snapshot.warnings
 
+    @property
+    def in_flight(self) -> int:
+        """How many requests there are that came before `drain` and have not ended."""
+        return len(self.engine.stopping.in_flight)
+
+    def drain(self) -> None:
+        """Take no new request for a model: it is refused with 503 `stopping`, and so is readiness. What is in flight goes
+        on. Leaving the gateway does this too. May be called from a signal's handler."""
+        self.engine.stopping.begin()
+
+    def cut(self) -> None:
+        """End what is in flight: a stream by an error event, what has no answer yet by 503 `stopping`. Call it in the
+        gateway's own event loop. Leaving the gateway does this too."""
+        self.engine.stopping.cut()
+
     def answer(
         self,
         inbound: Inbound,
@@ -129,12 +152,23 @@ class Gateway:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._started = False
         try:
+            await self._end_service()
             await self._life_cycle("stop")
         finally:
-            used, self.engine = self.engine.clients, replace(self.engine, clients=Clients())
+            self._started = False
+            used = self.engine.clients
+            self.engine = replace(self.engine, clients=Clients(), stopping=Stopping())
             await used.aclose()  # new ones stand ready: a host may start again (its tests do, once for each client)
+
+    async def _end_service(self) -> None:
+        """Nothing new, and an end to what is in flight. Who neither reads on nor closes is left by us."""
+        stopping = self.engine.stopping
+        stopping.cut()
+        with anyio.move_on_after(CUT_SECS):
+            await stopping.empty()
+        for run in stopping.in_flight:
+            await leave(run)
 
     async def _life_cycle(self, hook: str) -> None:
         """Ask every plugin; a start that fails refuses the start, a stop that fails lets the others stop."""

@@ -206,6 +206,7 @@ def _completion(body: bytes) -> _Completion | None:
 def _event(run: Run, code: str) -> bytes:
     message = {
         "upstream_timeout": "the upstream stalled before its answer was complete",
+        "stopping": "the gateway is being stopped before this answer was complete",
         "upstream_incomplete": "the upstream broke off before its answer was complete",
     }.get(code, "the upstream failed before its answer was complete")
     return error_event(error_document(code, message, 502, decision=run.id, policy=run.snapshot.policy))

@@ -5,7 +5,7 @@ ASGI, the in-process transport, explain and the tests all come through here. Sou
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 
 from narrows import admission, attempts, narrowing, recording, refusals
@@ -21,9 +21,17 @@ async def serve(run: Run) -> AsyncIterator[Reply]:
     No cancel scope and no current span crosses the yield: a client may close the body in another task.
     """
     try:
-        yield await answered(run)
+        yield await unless_cut(run, answered(run))
     finally:
         await recording.leave(run)
+
+
+async def unless_cut(run: Run, work: Awaitable[Reply]) -> Reply:
+    """The reply of this work; where a stop cut it, our own refusal. What it waited for upstream is closed then."""
+    with run.engine.stopping.wait():
+        return await work
+    await run.close_upstream()
+    return refusals.reply(run, refusals.STOPPING)
 
 
 async def answered(run: Run) -> Reply:

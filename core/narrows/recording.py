@@ -19,7 +19,10 @@ LEAVE_SECS = 5.0
 
 
 async def leave(run: Run) -> None:
-    """Everything that must happen however the request ended. Never raises for a plugin's fault."""
+    """Everything that must happen however the request ended, once. Never raises for a plugin's fault."""
+    if run.left:
+        return
+    run.left = True
     run.ended_at = run.engine.clock()
     with anyio.move_on_after(LEAVE_SECS, shield=True):
         await run.close_upstream()

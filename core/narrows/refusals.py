@@ -17,6 +17,10 @@ JSON = ("content-type", "application/json")
 RETRY_AFTER_SECS = 1
 log = logging.getLogger("narrows.engine")
 
+STOPPING = Denial(
+    "stopping", "this gateway is being stopped; send it again, another one may answer", retry_after=RETRY_AFTER_SECS
+)
+
 _BROKEN = {
     "authenticate": ("unauthenticated", "the caller could not be authenticated"),
     "authorize": ("forbidden", "it could not be established that this request is allowed"),

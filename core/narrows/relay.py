@@ -16,6 +16,7 @@ from typing import Literal
 from narrows.dialects.cutting import EventCutter
 from narrows.dialects.sse import StreamWatch
 from narrows.exchange import Exchange
+from narrows.refusals import STOPPING
 from narrows.failover import UNANSWERED
 from narrows.refusals import STOPPING
 from narrows.types import Chunks, Classified, Failure, FailureClass
@@ -82,6 +83,7 @@ class Relay:
     ) -> None:
         """`classify`: what a failure is. `error_event`: our own, for a stable code, in the caller's dialect."""
         self._exchange, self._chunks = exchange, source
+        self._stopping = exchange.run.engine.stopping
         self._source: AsyncIterator[bytes] = aiter(source)
         self._cutter, self._watch = beginning.cutter, beginning.watch
         self._classify, self._error_event = classify, error_event
@@ -96,19 +98,27 @@ class Relay:
         while not self._ready:
             if self._over:
                 raise StopAsyncIteration
-            try:
-                chunk = await anext(self._source)
-            except StopAsyncIteration:
-                self._ended()
-            except UpstreamFault as fault:
-                self._broke(fault.transport)
-            else:
-                self._take(self._cutter.feed(chunk))
+            if self._stopping.over:  # an upstream that is always ready would never be waited for
+                self._cut()
+                continue
+            with self._stopping.wait() as wait:
+                try:
+                    chunk = await anext(self._source)
+                except StopAsyncIteration:
+                    self._ended()
+                except UpstreamFault as fault:
+                    self._broke(fault.transport)
+                else:
+                    self._take(self._cutter.feed(chunk))
+            if wait.cut:
+                self._cut()
         return self._ready.popleft()
 
     async def aclose(self) -> None:
         """Close the upstream. The row is written by what was known. A caller that has `[DONE]` has the whole answer."""
-        if not self._over:
+        if not self._over and self._stopping.over:
+            self._cut()
+        elif not self._over:
             self._over = True
             self._settle("answered" if self._watch.done else "client_disconnected")
         await self._chunks.aclose()
@@ -168,6 +178,17 @@ class Relay:
         run.code = "upstream_timeout" if classified.failure_class is FailureClass.TIMEOUT else "upstream_incomplete"
         self._forward([self._ours(run.code)])
         self._finish(classified)
+
+    def _cut(self) -> None:
+        """The gateway stops. The upstream did nothing wrong, so the call's row is ok; the caller's answer is incomplete."""
+        if self._watch.done:
+            self._complete(b"")
+            return
+        self._over = True
+        run = self._exchange.run
+        run.outcome, run.code = "upstream_incomplete", STOPPING.code
+        self._forward([self._ours(run.code)])
+        self._finish(None)
 
     def _complete(self, rest: bytes) -> None:
         self._over = True

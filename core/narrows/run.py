@@ -20,6 +20,7 @@ from narrows.ranking import Signal, Tickets
 from narrows.recorders import Recorders
 from narrows.request import Request
 from narrows.snapshot import Caller, Route, Snapshot
+from narrows.stopping import Stopping
 from narrows.telemetry import Metrics, RequestSpan, Timings, Tracing
 from narrows.types import Chunks, Denial, Inbound, Target
 from narrows.upstream import Clients
@@ -33,7 +34,7 @@ _REQUEST_ID_CHARS = 128
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What outlives a snapshot: clients, counts, traces, the record, and the configuration in force now.
+    """What outlives a snapshot: clients, counts, traces, the record, the stop, and the configuration in force now.
 
     `open_access`: without keys, is everybody `anonymous` (a loopback server), or nobody (a mount: `auth_unset`)?
     """
@@ -43,6 +44,7 @@ class Engine:
     tracing: Tracing
     metrics: Metrics
     recorders: Recorders
+    stopping: Stopping
     current: Callable[[], Snapshot]
     clock: Callable[[], float]
     tickets: Tickets
@@ -88,6 +90,7 @@ class Run:
         self.exchange: Exchange | None = None
         self.upstream: Chunks | None = None
         self.recorded = True
+        self.left = False
 
         self.denial: Denial | None = None
         self.exhausted: Exhausted | None = None

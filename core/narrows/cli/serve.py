@@ -6,7 +6,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import typer
 
@@ -32,10 +32,17 @@ def serve(
         int | None,
         typer.Option(metavar="PORT", min=0, max=65_535, help="0 for a free one  [default: server.port, else 8000]"),
     ] = None,
+    log_format: Annotated[
+        Literal["human", "json"], typer.Option(help="Lines on stderr: for people, or one JSON object each.")
+    ] = "human",
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], typer.Option(help="From which level on lines are written.")
+    ] = "info",
 ) -> None:
     """Serve a configuration over HTTP.
 
-    Without keys it listens on loopback only. TERM finishes what is in flight and exits 0.
+    Without keys it listens on loopback only. TERM takes nothing new, finishes what is in flight within
+    server.shutdown_grace_secs, and exits 0.
     """
     run = runner("serve")
     from narrows.cli import listening, logs
@@ -51,13 +58,17 @@ def serve(
         gateway = Gateway(loaded, open_access=listening.only_loopback(addresses), standalone=True)
     except ConfigError as error:
         refuse(problems_of(error))
-    for warning in gateway.warnings:
-        tell(told(warning))
     listening.refuse_open_relay(host, addresses, gateway.snapshot.auth_mode)
     sockets = listening.listen(addresses, server.port if port is None else port, "serve FILE...")
-    logs.to_stderr()
+    logs.to_stderr(log_format, log_level)
+    for warning in gateway.warnings:
+        if log_format == "human":
+            tell(told(warning))
+        else:
+            logs.log.warning("%s", warning)
     urls = listening.urls(sockets)
-    raise typer.Exit(run(gateway, sockets, lambda: announce(gateway, urls)))
+    say = tell if log_format == "human" else logs.say
+    raise typer.Exit(run(gateway, sockets, lambda: announce(gateway, urls, say)))
 
 
 def runner(command: str) -> Run:
@@ -71,18 +82,18 @@ def runner(command: str) -> Run:
     return run
 
 
-def announce(gateway: Gateway, urls: Sequence[str]) -> None:
-    """Say on stderr what is served now, where, and to whom."""
+def announce(gateway: Gateway, urls: Sequence[str], say: Callable[[str], None] = tell) -> None:
+    """Say what is served now, where, and to whom."""
     from importlib.metadata import version
 
     routes = gateway.snapshot.routes
-    tell(f"narrows {version('narrows')} serves {' and '.join(f'{url}/v1' for url in urls)} to {_whom(gateway)}")
-    tell(f"policy {gateway.policy}")
+    say(f"narrows {version('narrows')} serves {' and '.join(f'{url}/v1' for url in urls)} to {_whom(gateway)}")
+    say(f"policy {gateway.policy}")
     for name, route in list(routes.items())[:_MOST_SHOWN]:
         more = "" if len(route.pool.targets) <= _MOST_SHOWN else ", …"
-        tell(f"route {name}: {', '.join(target.name for target in route.pool.targets[:_MOST_SHOWN])}{more}")
+        say(f"route {name}: {', '.join(target.name for target in route.pool.targets[:_MOST_SHOWN])}{more}")
     if len(routes) > _MOST_SHOWN:
-        tell(f"and {len(routes) - _MOST_SHOWN} more routes")
+        say(f"and {len(routes) - _MOST_SHOWN} more routes")
 
 
 def _whom(gateway: Gateway) -> str:

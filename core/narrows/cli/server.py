@@ -1,13 +1,15 @@
 """uvicorn around a gateway, with the signals of a service: TERM and INT drain, HUP never kills.
 
-Requests in flight are finished within the grace; then the gateway stops (its plugins, its clients), then the process.
+Readiness turns with the first signal, and the socket stays open until nothing is in flight: who asks is told. Then the
+gateway stops (its plugins, its clients, its record), then the process.
 """
 
 from __future__ import annotations
 
-import math
+import logging
 import signal
 import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -16,20 +18,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 
-from narrows.cli.output import INTERRUPTED, OK, USAGE, tell
+from narrows.cli.draining import Draining
+from narrows.cli.output import INTERRUPTED, OK, USAGE
 from narrows.server import Application
 
 if TYPE_CHECKING:
     from narrows.gateway import Gateway
 
 _HUP: Final = getattr(signal, "SIGHUP", None)
+_CLOSE: Final = (b"connection", b"close")
+_LAST_SECS: Final = 2
+"""Seconds that uvicorn waits, behind our own draining, for requests that came after the signal: refusals, a scrape."""
+
+log = logging.getLogger("narrows.serve")
 
 
 class Server(uvicorn.Server):
     """One run. `ready` is called once the gateway has started and answers."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, gateway: Gateway, ready: Callable[[], None]) -> None:
         super().__init__(config)
+        grace = gateway.loaded.settings.server.shutdown_grace_secs
+        self.draining = Draining(gateway, grace, lambda: self.server_state.connections, time.monotonic)
         self.interrupted = False
         self._ready = ready
         self._hung_up = False
@@ -44,8 +54,14 @@ class Server(uvicorn.Server):
         """Ten times a second. What a signal asked for is done here: a handler may have interrupted anything."""
         if self._hung_up:
             self._hung_up = False
-            tell("narrows: HUP: reload is not built yet. Still serving the same configuration; restart to change it.")
-        return await super().on_tick(counter)
+            log.warning("HUP: reload is not built yet. Still serving the same configuration; restart to change it.")
+        ends = await super().on_tick(counter)
+        if not self.draining.began:
+            return ends
+        headers = self.server_state.default_headers
+        if _CLOSE not in headers:  # a caller that is told to come back should not come to this process
+            self.server_state.default_headers = [*headers, _CLOSE]
+        return self.draining.over()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -62,9 +78,10 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Drain; a second INT does not wait."""
+        """Drain; a second signal does not wait for the grace, a third for nothing."""
         self.interrupted = self.interrupted or sig == signal.SIGINT
-        super().handle_exit(sig, frame)
+        self.should_exit = True
+        self.force_exit = not self.draining.signal()
 
     def _hang_up(self, sig: int, frame: FrameType | None) -> None:
         self._hung_up = True
@@ -90,9 +107,9 @@ def run(gateway: Gateway, sockets: Sequence[socket.socket], ready: Callable[[], 
         access_log=False,
         server_header=False,
         proxy_headers=False,  # whoever connects is the peer, whatever it says of itself
-        timeout_graceful_shutdown=math.ceil(gateway.loaded.settings.server.shutdown_grace_secs),
+        timeout_graceful_shutdown=_LAST_SECS,
     )
-    server = Server(config, ready)
+    server = Server(config, gateway, ready)
     try:
         server.run(list(sockets))
     except SystemExit:  # uvicorn's way to say that the lifespan failed; it has logged why
