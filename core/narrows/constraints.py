@@ -158,12 +158,40 @@ class Authenticator(Block, ABC):
 
 
 class Sink(Block, ABC):
-    """Keeps decisions."""
+    """Keeps decisions. Its methods run in a thread of its own, one at a time, never on the request path.
+
+    So they may block. Asynchronous ones run in that thread too, on the gateway's kind of event loop, each under the
+    deadline of `[hooks]`. One that raises is called again, with a back-off of at most a second, and the queue fills
+    meanwhile; a decision that alone fails three times is given up. `record` is the only one that has to be written.
+    """
+
+    queue: int = Field(default=10_000, ge=1, le=1_000_000)
+    """How many decisions may wait to be written. More are dropped and counted, and leave a gap record."""
 
     @abstractmethod
     @hookimpl
     def record(self, decision: Decision) -> Maybe[None]:
-        """Keep it. Never on the request path."""
+        """Keep it, at the latest at the next `flush`. Not called again for a decision that it took."""
+
+    def open(self) -> Maybe[None]:
+        """Before anything else, also after a stop. An exception refuses the start; LedgerUnavailable does not: it is
+        called again while the gateway serves."""
+
+    def policy(self, digest: str, text: str) -> Maybe[None]:
+        """The canonical text of a policy, once, before the first decision that names its digest."""
+
+    def gap(self, gap: Gap) -> Maybe[None]:
+        """A stretch of time of which decisions are missing, because the queue was full for one."""
+
+    def flush(self) -> Maybe[None]:
+        """At the end of a batch: what was taken must be kept now. Called again, alone, after it has raised."""
+
+    def close(self) -> Maybe[None]:
+        """At the stop. Nothing is called after it but `open`."""
+
+    def reader(self) -> Reader | None:
+        """Where decisions are read again, if this sink can say; called before `open`, and outside of the thread."""
+        return None
 
 
 class Attempt(Protocol):

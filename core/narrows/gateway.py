@@ -153,7 +153,15 @@ class Gateway:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            await self._end_service()
+            try:
+                await self._end_service()
+            finally:
+                await self.engine.recorders.stop()  # before the plugins stop: a sink may be one of them
+        try:
+            await self.engine.recorders.start(self.snapshot.implementations.of("record"), self.engine.calls)
+        except ConfigError:
+            await self._life_cycle("stop")
+            raise
             await self._life_cycle("stop")
         finally:
             self._started = False

@@ -1,7 +1,7 @@
 """Leaving a request: close the upstream, settle and release money, record the decision. Shielded and bounded.
 
 The caller has its last byte by then. Nothing here can change or delay the response, and one failing plugin does not keep
-another from being asked.
+another from being asked. Sinks are not asked here: their queues are offered the decision.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import anyio
 
 from narrows.calls import Impl
+from narrows.constraints import Sink
 from narrows.deciding import charged, decided
 from narrows.decision import Decision
 from narrows.errors import ContractViolation, PluginError
@@ -34,7 +35,8 @@ async def leave(run: Run) -> None:
             offered = [target.name for target in run.route.pool.members(run.granted)] if run.route else []
             run.span.end(decision, offered, [target.name for target in run.candidates or ()])
             for impl in run.snapshot.implementations.of("record"):  # after the span: it ends with the last byte
-                await _record(run, impl, decision)
+                if not isinstance(impl.owner, Sink):
+                    await _record(run, impl, decision)
     run.span.end(None)
     if run.recorded or run.denial is not None:  # every refusal too, whatever its path; never a path, a name or a text
         log_request(run)

@@ -65,6 +65,8 @@ class Kind:
         or speaks a newer plugin interface."""
         try:
             found = self.source.load() if isinstance(self.source, EntryPoint) else self.source
+        except ConfigError:
+            raise  # in its own words: it knows what it lacks
         except Exception as error:
             raise self._refused(f"cannot be imported: {type(error).__name__}: {error}") from error
         base = BASES[self.group]

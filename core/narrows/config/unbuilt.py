@@ -54,7 +54,6 @@ TABLE: Final = (
     Later(("targets", ANY, "max_in_flight"), OPERATIONS),
     Later(("providers", ANY, "kind"), VENDORS,
           ("openai", "azure_openai", "anthropic", "gemini", "bedrock", "openrouter"), group="providers"),
-    Later(("sinks", ANY, "kind"), LEDGER, ("sql",), group="sinks"),
     Later(("state",), SESSIONS),
     Later(("operators",), WAIVERS),
     Later(("telemetry", "exporter"), OPERATIONS, ("otlp",), ("none",)),
