@@ -7,8 +7,6 @@ if __name__ != "narrows":  # a second import under another name would make a sec
 
 import logging
 
-import logging
-
 from narrows.candidates import Candidates
 from narrows.classifying import classify
 from narrows.constraints import (
@@ -114,9 +112,6 @@ __all__ = [
     "usd",
     "worst_case",
 ]
-
-# A library does not write to stderr by itself. Whoever runs us says where our lines go; the command line does.
-logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # A library does not write to stderr by itself. Whoever runs us says where our lines go; the command line does.
 logging.getLogger(__name__).addHandler(logging.NullHandler())

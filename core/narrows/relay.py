@@ -16,7 +16,6 @@ from typing import Literal
 from narrows.dialects.cutting import EventCutter
 from narrows.dialects.sse import StreamWatch
 from narrows.exchange import Exchange
-from narrows.refusals import STOPPING
 from narrows.failover import UNANSWERED
 from narrows.refusals import STOPPING
 from narrows.types import Chunks, Classified, Failure, FailureClass
