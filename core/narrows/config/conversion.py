@@ -17,6 +17,7 @@ from narrows.config.settings import (
     TelemetryConf,
     TenantConf,
 )
+from narrows.money import micro_usd
 from narrows.types import LabelValue, Price
 
 Said = Mapping[str, frozenset[str]]
@@ -73,15 +74,14 @@ def _target(name: str, table: tables.TargetTable) -> TargetConf:
 
 
 def _price(table: tables.TargetTable) -> Price:
-    # The table's amounts are micro-USD already; pydantic's field type is the file's.
     price = table.price or tables.PriceTable.model_construct(
         input=table.cost_per_mtok_in, output=table.cost_per_mtok_out
     )
     return Price(_micro(price.input), _micro(price.output), _micro(price.cached_input), _micro(price.cache_write))
 
 
-def _micro(amount: float | None) -> int | None:
-    return None if amount is None else int(amount)
+def _micro(usd: float | None) -> int | None:
+    return None if usd is None else micro_usd(usd)
 
 
 def _route(name: str, table: tables.RouteTable) -> RouteConf:

@@ -118,11 +118,10 @@ def _header(name: str) -> str:
     return name.strip().casefold()
 
 
-def _price(usd: float) -> int:
-    amount = micro_usd(usd)
-    if usd and not amount:
+def _price(usd: float) -> float:
+    if usd and not micro_usd(usd):
         raise ValueError("is less than a millionth of a USD per million tokens; 0 would say that the target is free")
-    return amount
+    return usd
 
 
 def _capability(name: str) -> str:

@@ -76,4 +76,4 @@ def _shaped(family: Family) -> Metric:
 
 
 def _amount(metric: table.Metric, count: int) -> float:
-    return float(money.usd(count)) if metric is table.COST else count
+    return money.usd_float(count) if metric is table.COST else count
