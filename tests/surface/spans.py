@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 import httpx
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind
@@ -15,10 +17,12 @@ from tests.surface.support import Site
 
 
 class Spans:
-    """A tracer provider of the test's own, and what it has exported."""
+    """A tracer provider of the test's own, and what it has exported. `running`: spans that have begun and not ended."""
 
     def __init__(self, **options: Any) -> None:
         self.provider = TracerProvider(**options)
+        self.running = Running()
+        self.provider.add_span_processor(self.running)
         self._exporter = InMemorySpanExporter()
         self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
 
@@ -30,6 +34,30 @@ class Spans:
 
     def of(self, kind: SpanKind) -> list[ReadableSpan]:
         return [span for span in self.all() if span.kind is kind]
+
+
+class Running(SpanProcessor):
+    """Which spans have begun and not ended."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._spans: dict[int, str] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """As they were called when they began."""
+        with self._lock:
+            return list(self._spans.values())
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        with self._lock:
+            self._spans[span.get_span_context().span_id] = span.name
+
+    def on_end(self, span: ReadableSpan) -> None:
+        context = span.get_span_context()
+        assert context is not None
+        with self._lock:
+            del self._spans[context.span_id]
 
 
 def said(span: ReadableSpan) -> dict[str, Any]:
