@@ -225,9 +225,9 @@ def cost(demand: Any, facts: Mapping[str, Any]) -> float | None:
         return None
     bounds = [bound for bound in (asked_for, facts["max_output_tokens"], facts["context_window"]) if bound is not None]
     output = min(bounds, default=32_768) * n
-    return (
-        prompt * max(price["input"], price["cache_write"] or 0, price["cached_input"] or 0) + output * price["output"]
-    ) / 1e6
+    dearest = max(price["input"], price["cache_write"] or 0, price["cached_input"] or 0)
+    micro: float = (prompt * dearest + output * price["output"]) / 1e6
+    return micro
 
 
 IMAGE: Final[list[object]] = [

@@ -33,7 +33,8 @@ def show_several(found: Sequence[Mapping[str, Any]], gaps: Sequence[Gap]) -> Non
     rows = {id(row): cells(row) for row in found}
     widths = [max(map(len, column)) for column in zip(COLUMNS, *rows.values(), strict=True)]
     say(Text(_line(COLUMNS, widths), "bold"))
-    for row in sorted((*found, *gaps), key=_time, reverse=True):
+    shown: list[Mapping[str, Any] | Gap] = [*found, *gaps]
+    for row in sorted(shown, key=_time, reverse=True):
         if isinstance(row, Gap):
             say(Text(f"{_when(row.until)[:19]}  {_missing(row)}", "yellow"))
         else:
