@@ -9,6 +9,7 @@ from narrows.candidates import Candidates
 from narrows.decision import AttemptRow, AttributeValue, Decision, Demanded, Excluded, clipped, session_digest
 from narrows.failover import Disposition, disposition
 from narrows.run import Run
+from narrows.stopping import CODE as STOPPING
 from narrows.types import FailureClass, Json, Usage
 
 SESSION = "x-narrows-session"
@@ -113,7 +114,7 @@ def _blocked_fallback(run: Run) -> bool:
     constraint's doing."""
     if not run.attempts or run.candidates is None or not run.candidates._cuts[: run.hard_cuts]:
         return False
-    if run.outcome in ("answered", "client_disconnected"):
-        return False  # nothing failed: the caller left, and its last attempt has no class of its own
+    if run.outcome in ("answered", "client_disconnected") or run.code == STOPPING:
+        return False  # it did not end in a failure: the caller left, or we did, between two attempts
     last = run.attempts[-1].failure_class
     return last != "ok" and disposition(FailureClass(last)) is Disposition.MOVE

@@ -11,6 +11,7 @@ from narrows.calls import at
 from narrows.dialects.errors import error_document
 from narrows.errors import STATUS, TEMPORARY, ContractViolation, PluginError
 from narrows.run import Run
+from narrows.stopping import CODE
 from narrows.types import Denial, Json, Reply
 
 JSON = ("content-type", "application/json")
@@ -18,7 +19,7 @@ RETRY_AFTER_SECS = 1
 log = logging.getLogger("narrows.engine")
 
 STOPPING = Denial(
-    "stopping", "this gateway is being stopped; send it again, another one may answer", retry_after=RETRY_AFTER_SECS
+    CODE, "this gateway is being stopped; send it again, another one may answer", retry_after=RETRY_AFTER_SECS
 )
 
 _BROKEN = {

@@ -17,7 +17,7 @@ from narrows.dialects.cutting import EventCutter
 from narrows.dialects.sse import StreamWatch
 from narrows.exchange import Exchange
 from narrows.failover import UNANSWERED
-from narrows.refusals import STOPPING
+from narrows.stopping import CODE as STOPPING
 from narrows.types import Chunks, Classified, Failure, FailureClass
 from narrows.upstream import UpstreamFault
 
@@ -185,7 +185,7 @@ class Relay:
             return
         self._over = True
         run = self._exchange.run
-        run.outcome, run.code = "upstream_incomplete", STOPPING.code
+        run.outcome, run.code = "upstream_incomplete", STOPPING
         self._forward([self._ours(run.code)])
         self._finish(None)
 

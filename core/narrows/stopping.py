@@ -7,12 +7,15 @@ section 9, docs/adr/0008.
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
 if TYPE_CHECKING:
     from narrows.run import Run
+
+CODE: Final = "stopping"
+"""The stable code of what was refused or cut."""
 
 
 class Stopping:

@@ -203,9 +203,9 @@ class Stage:
 class Caller:
     """A client that speaks HTTP by hand over a connection of its own, so that nothing but the test decides when it goes."""
 
-    def __init__(self, server: Server, body: Mapping[str, Any], headers: Mapping[str, str]) -> None:
-        request = httpx.Request("POST", server.url + CHAT, json=body, headers=headers)
-        lines = [f"POST {CHAT} HTTP/1.1", *(f"{name}: {value}" for name, value in request.headers.items())]
+    def __init__(self, server: Server, body: Mapping[str, Any], headers: Mapping[str, str], path: str = CHAT) -> None:
+        request = httpx.Request("POST", server.url + path, json=body, headers=headers)
+        lines = [f"POST {path} HTTP/1.1", *(f"{name}: {value}" for name, value in request.headers.items())]
         self._socket = socket.create_connection(("127.0.0.1", server.port), PATIENCE)
         self._socket.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + request.read())
         self.received = b""
