@@ -39,6 +39,7 @@ async def explained(run: Run) -> dict[str, Json]:
             {"constraint": row.constraint, "demand": row.demand, "source": row.source} for row in demanded(run)
         ],
         **await _targets(run, denial),
+        "rank": _rank(run, denial),
         **_amounts(run),
     }
 
@@ -64,6 +65,13 @@ async def _targets(run: Run, denial: Denial | None) -> dict[str, Json]:
         "closest": _closest(run, found),
         "order": [t.name for t in run.eligible()] if denial is None else [],
     }
+
+
+def _rank(run: Run, denial: Denial | None) -> Json:
+    """How the order came about, as in a decision. Lots are drawn by the ticket of the route's next request."""
+    if run.route is None or denial is not None:
+        return None
+    return {"algorithm": run.route.algorithm, "reason": run.rank_reason, "signals": dict(run.rank_signals)}
 
 
 async def _matrix(run: Run) -> tuple[Finding, ...]:

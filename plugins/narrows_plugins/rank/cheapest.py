@@ -22,11 +22,10 @@ from narrows import Candidates, Consult, Ranked, Ranker, Request, Target, expect
 
 
 class Cheapest(Ranker):
-    """Orders by what this request is expected to cost. Option: `expected_output_tokens`, of an answer to a caller that
-    sets no limit."""
+    """Orders by what this request is expected to cost."""
 
     expected_output_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = 1024
-    """Tokens of an answer to a caller that sets no limit."""
+    """How long an answer is taken to be where the caller sets no limit."""
 
     @hookimpl
     def rank(self, request: Request, candidates: Candidates, consult: Consult) -> Ranked:

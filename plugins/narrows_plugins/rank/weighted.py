@@ -36,14 +36,12 @@ Weight = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 
 class Weighted(Ranker):
-    """Draws the order by weights. Options: `weights` of the route's targets, numbers from 0; one that is not named
-    weighs 1, and one that weighs 0 is the last resort, never excluded. `seed`: the n-th request of the route gets the
-    same order after every start."""
+    """Draws the order of each request: a target's chance to be first is in proportion to its weight."""
 
     weights: Mapping[str, Weight] = Field(default_factory=dict)
-    """The weight of each target, from 0. One that is not named weighs 1; one that weighs 0 is the last resort."""
+    """Targets of the route and their weights, 0 to 1e9. One that is not named weighs 1; 0 is the last resort."""
     seed: int | None = None
-    """The n-th request of the route gets the same order after every start. Left out: another order each time."""
+    """Orders that come again: the n-th request of the route is ordered alike after every start."""
     _chance: bytes = PrivateAttr(default_factory=lambda: secrets.token_bytes(16))
 
     @hookimpl
