@@ -86,12 +86,12 @@ async def nothing() -> AsyncIterator[bytes]:
 async def timed(run: Run) -> Run:
     """The timed part."""
     denial = (
-        resolve(run)
-        or oblige(run)
+        await resolve(run)
+        or await oblige(run)
         or await authorize(run)
         or await budget(run)
         or await narrow(run)
-        or await hold(run, dry=False)
+        or await hold(run)
         or await rank(run)
     )
     if denial is not None:

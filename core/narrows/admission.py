@@ -115,7 +115,7 @@ def _declared(length: str | None) -> int:
     return int(digits[:_LENGTH_DIGITS]) if digits.isascii() and digits.isdecimal() else 0
 
 
-def resolve(run: Run) -> Denial | None:
+async def resolve(run: Run) -> Denial | None:
     """3. The route among those this caller may see, the targets it is granted, and what the request says of itself."""
     call, caller = _present(run.call), _present(run.caller)
     principal = caller.principal
@@ -163,7 +163,7 @@ def _server_tools(run: Run) -> Denial | None:
     return None
 
 
-def oblige(run: Run) -> Denial | None:
+async def oblige(run: Run) -> Denial | None:
     """4. What the request obliges: said, and assumed where it is silent. Silence is refused where the route says so."""
     route, request = _present(run.route), _present(run.request)
     try:

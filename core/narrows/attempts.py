@@ -24,6 +24,7 @@ from narrows.outcomes import Answered, Failed, judged
 from narrows.request import Sizes
 from narrows.run import Run
 from narrows.snapshot import Route
+from narrows.telemetry import AttemptSpan
 from narrows.types import Classified, Denial, Failure, FailureClass, Reply, Target
 from narrows.upstream import UpstreamFault
 
@@ -97,38 +98,39 @@ async def _attempt(run: Run, target: Target) -> Answered | Failed:
     span = run.span.attempt(target.name, target.model, vendor.kind, number)
     exchange = run.exchange = Exchange(run, target, vendor, span)
     body = run.call.body_for(target.model, run.snapshot.extra_body[target.name])
-    outgoing = Outgoing(run, target, vendor, number, body, span.headers)
+    outgoing = Outgoing(run, target, vendor, number, body, span)
     try:
-        reply = await _replied(run, vendor.dispatch, outgoing)
+        reply = await _replied(run, vendor.dispatch, outgoing, span)
         exchange.status, run.upstream = reply.status, reply.chunks
-        return await judged(run, exchange, reply, lambda failure: classified(run, failure, target))
+        return await judged(run, exchange, reply, lambda failure: classified(run, failure, target, span))
     except Barred as barred:
-        raise run.engine.calls.violated(barred) from None
         await run.close_upstream_quietly()
         exchange.finish(BROKEN, answered=exchange.reached)
+        raise run.engine.calls.violated(barred) from None
     except UpstreamFault as fault:
         failure = Failure(vendor.kind, "response", None, transport=fault.transport)
     except (PluginError, Passing):
         failure = Failure(vendor.kind, "response", None, transport="protocol_error")
     await run.close_upstream_quietly()
-    verdict = classified(run, failure, target)
+    verdict = classified(run, failure, target, span)
     exchange.finish(verdict, answered=False)
     return Failed(verdict, failure)
 
 
-async def _replied(run: Run, impl: Impl, outgoing: Outgoing) -> Reply:
+async def _replied(run: Run, impl: Impl, outgoing: Outgoing, span: AttemptSpan) -> Reply:
     """What the provider answers. Raises Barred where it broke its contract, also where it kept that to itself."""
     calls = run.engine.calls
     try:
-        answer = calls.begin(impl, attempt=outgoing)
-        if isawaitable(answer):
-            answer = await calls.finish(impl, cast(Awaitable[object], answer), bounded=False)
+        with span.current():
+            answer = calls.begin(impl, attempt=outgoing)
+            if isawaitable(answer):
+                answer = await calls.finish(impl, cast(Awaitable[object], answer), bounded=False)
     finally:
         outgoing.close()
     return outgoing.reply(answer, partial(calls.failed, impl))
 
 
-def classified(run: Run, failure: Failure, target: Target) -> Classified:
+def classified(run: Run, failure: Failure, target: Target, span: AttemptSpan) -> Classified:
     """What the failure is: every plugin is asked, content_policy beats every answer, any stop beats any move."""
     answers: list[tuple[str, Classified]] = []
     all_judged = True
@@ -136,7 +138,8 @@ def classified(run: Run, failure: Failure, target: Target) -> Classified:
     failure = replace(failure, headers=MappingProxyType(dict(failure.headers)))  # one object for all of them
     for impl in run.snapshot.implementations.of("classify_error"):
         try:
-            answer = calls.begin(impl, failure=failure, target=target)
+            with span.current():
+                answer = calls.begin(impl, failure=failure, target=target)
             if answer is not None and not _is_verdict(answer):
                 said = "it returned neither a Classified of a known class nor None"
                 raise calls.violated(ContractViolation(impl.plugin, "classify_error", said))

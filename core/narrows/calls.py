@@ -11,9 +11,10 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from inspect import isawaitable
 from pathlib import PurePath
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import anyio
 
@@ -22,6 +23,9 @@ from narrows.errors import ContractViolation, Passing, PluginError
 log = logging.getLogger("narrows.plugins")
 DEADLINE_SECS = 5.0
 SLOW_SECS = 0.05
+
+Watch: TypeAlias = Callable[[str, str, Callable[[], object]], object]
+"""A plugin's name, a hook's, and the call -> what the call answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +46,11 @@ class Impl:
 class Calls:
     """Calls implementations and counts what went wrong with them. One per gateway: the counts survive a reload."""
 
-    def __init__(self, deadline_secs: float = DEADLINE_SECS, slow_secs: float = SLOW_SECS) -> None:
-        self.deadline_secs, self.slow_secs = deadline_secs, slow_secs
+    def __init__(
+        self, deadline_secs: float = DEADLINE_SECS, slow_secs: float = SLOW_SECS, watch: Watch | None = None
+    ) -> None:
+        """`watch`: makes every call, for tracing."""
+        self.deadline_secs, self.slow_secs, self._watch = deadline_secs, slow_secs, watch
         self.errors: Counter[tuple[str, str]] = Counter()
         self.violations: Counter[tuple[str, str]] = Counter()
         self.slow: Counter[tuple[str, str]] = Counter()
@@ -61,7 +68,12 @@ class Calls:
         """Call it, without awaiting. A synchronous overrun cannot be interrupted; it is counted and named."""
         started = time.perf_counter()
         try:
-            answer: object = impl.function(*[arguments[name] for name in impl.arguments])
+            given = [arguments[name] for name in impl.arguments]
+            answer: object
+            if self._watch is None:
+                answer = impl.function(*given)
+            else:
+                answer = self._watch(impl.plugin, impl.hook, partial(impl.function, *given))
         except Passing:
             raise
         except Exception as error:

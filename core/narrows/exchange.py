@@ -44,10 +44,8 @@ class Outgoing:
     A provider may assign to what it is shown; what is judged and sent is kept beside it.
     """
 
-    def __init__(
-        self, run: Run, target: Target, vendor: Vendor, number: int, body: bytes, trace: Mapping[str, str]
-    ) -> None:
-        self._run, self._vendor, self._trace, self._target, self._body = run, vendor, trace, target, body
+    def __init__(self, run: Run, target: Target, vendor: Vendor, number: int, body: bytes, span: AttemptSpan) -> None:
+        self._run, self._vendor, self._span, self._target, self._body = run, vendor, span, target, body
         self._used = False
         self._barred: Barred | None = None
         self._upstream: Upstream | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -31,6 +32,8 @@ from narrows.telemetry import Metrics, Tracing
 from narrows.types import Inbound, Reply
 from narrows.upstream import Clients
 
+log = logging.getLogger("narrows.telemetry")
+
 CUT_SECS = 1.0
 """Seconds in which callers may take the end of what was cut."""
 
@@ -54,10 +57,11 @@ class Gateway:
         self.loaded = loaded
         self.snapshot: Snapshot = compiled(loaded)
         hooks = loaded.settings.hooks
+        tracing = Tracing(tracer_provider, loaded.settings.telemetry.detail)
         self.engine = Engine(
-            calls=Calls(hooks.deadline_secs, hooks.slow_secs),
-            clients=Clients(),
-            tracing=Tracing(tracer_provider),
+            calls=Calls(hooks.deadline_secs, hooks.slow_secs, tracing.watch),
+            clients=Clients(wrap=tracing.wrap),
+            tracing=tracing,
             metrics=Metrics(known(self.snapshot)),
             recorders=Recorders(),
             stopping=Stopping(),
@@ -143,9 +147,18 @@ class Gateway:
     async def __aenter__(self) -> Self:
         if self._started:
             raise RuntimeError("this gateway is started already; enter it once")
+        if self.loaded.settings.telemetry.exporter != "none" and not self.engine.standalone:
+            log.warning(
+                "[telemetry] exporter is for `narrows serve`; here spans go where the host's OpenTelemetry sends them"
+            )
         origins = (vendor.origin for vendor in self.snapshot.vendors.values())
         self.engine.clients.warm(origin for origin in origins if origin is not None)
         await self._life_cycle("start")
+        try:
+            await self.engine.recorders.start(self.snapshot.implementations.of("record"), self.engine.calls)
+        except ConfigError:
+            await self._life_cycle("stop")
+            raise
         self._started = True
         return self
 
@@ -157,16 +170,11 @@ class Gateway:
                 await self._end_service()
             finally:
                 await self.engine.recorders.stop()  # before the plugins stop: a sink may be one of them
-        try:
-            await self.engine.recorders.start(self.snapshot.implementations.of("record"), self.engine.calls)
-        except ConfigError:
-            await self._life_cycle("stop")
-            raise
             await self._life_cycle("stop")
         finally:
             self._started = False
             used = self.engine.clients
-            self.engine = replace(self.engine, clients=Clients(), stopping=Stopping())
+            self.engine = replace(self.engine, clients=Clients(wrap=self.engine.tracing.wrap), stopping=Stopping())
             await used.aclose()  # new ones stand ready: a host may start again (its tests do, once for each client)
 
     async def _end_service(self) -> None:

@@ -45,12 +45,12 @@ async def asked(calls: Calls, impl: Impl, request: Request, candidates: Candidat
         raise calls.violated(violation) from None
 
 
-async def hold(run: Run, *, dry: bool) -> Denial | None:
-    """8. Money, held for what is left; what no allowance covers goes."""
+async def hold(run: Run) -> Denial | None:
+    """8. Money, held for what is left; what no allowance covers goes. A dry run (explain) holds nothing."""
     if run.candidates is None or run.request is None:
         raise RuntimeError("hold runs after narrow")
     if run.holding:
-        run.candidates = run.holding.cover(run.candidates, run.request.sizes, dry=dry)
+        run.candidates = run.holding.cover(run.candidates, run.request.sizes, dry=run.dry)
         if not run.candidates:
             return await refused(run)
     return None

@@ -5,13 +5,30 @@ ASGI, the in-process transport, explain and the tests all come through here. Sou
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Final, TypeAlias
 
 from narrows import admission, attempts, narrowing, recording, refusals
-from narrows.errors import ContractViolation, PluginError
+from narrows.errors import STATUS, ContractViolation, PluginError
 from narrows.run import Run
+from narrows.telemetry import names
 from narrows.types import ClientGone, Denial, Reply
+
+Step: TypeAlias = Callable[[Run], Awaitable[Denial | None]]
+
+STEPS: Final[tuple[tuple[str, Step], ...]] = (
+    (names.AUTHENTICATE, admission.authenticate),  # 1  from headers alone, before the body is read
+    (names.READ, admission.read),  # 2  decode just what decides; refuse what would route outside
+    (names.RESOLVE, admission.resolve),  # 3  the route, the granted pool, the attributes
+    (names.OBLIGE, admission.oblige),  # 4  said and assumed demands (carried ones join here)
+    (names.AUTHORIZE, admission.authorize),  # 5  every plugin may object
+    (names.BUDGET, admission.budget),  # 6  allowances; a spent cap still leaves free targets
+    (names.NARROW, narrowing.narrow),  # 7  hard: only ever removes, checked after every plugin
+    (names.HOLD, narrowing.hold),  # 8  what no allowance covers goes
+    # 9  soft narrowing (health, saturation) comes with its issue; it may not empty the set
+    (names.RANK, narrowing.rank),  # 10 preference, inside what is left
+)
 
 
 @asynccontextmanager
@@ -52,16 +69,28 @@ async def answered(run: Run) -> Reply:
 
 
 async def considered(run: Run, *, dry: bool = False) -> Denial | None:
-    """Steps 1 to 10: everything that is decided before the first upstream call. `dry` (explain) holds nothing."""
-    return (
-        await admission.authenticate(run)  # 1  from headers alone, before the body is read
-        or await admission.read(run)  # 2  decode just what decides; refuse what would route outside
-        or admission.resolve(run)  # 3  the route, the granted pool, the attributes
-        or admission.oblige(run)  # 4  said and assumed demands (carried ones join here)
-        or await admission.authorize(run)  # 5  every plugin may object
-        or await admission.budget(run)  # 6  allowances; a spent cap still leaves free targets
-        or await narrowing.narrow(run)  # 7  hard: only ever removes, checked after every plugin
-        or await narrowing.hold(run, dry=dry)  # 8  what no allowance covers goes
-        # 9  soft narrowing (health, saturation) comes with its issue; it may not empty the set
-        or await narrowing.rank(run)  # 10 preference, inside what is left
-    )
+    """Steps 1 to 10: everything that is decided before the first upstream call. `dry` (explain) holds nothing, and has
+    no spans."""
+    run.dry = dry
+    staged = not dry and run.span.staged
+    for name, step in STEPS:
+        denial = await (in_its_span(run, name, step) if staged else step(run))
+        if denial is not None:
+            return denial
+    return None
+
+
+async def in_its_span(run: Run, name: str, step: Step) -> Denial | None:
+    """The same step, with a span that says how it ended. Of what was raised it tells the code that is made of it."""
+    with run.span.stage(name) as stage:
+        try:
+            denial = await step(run)
+        except ClientGone:
+            raise
+        except Exception as error:
+            code = refusals.code_of(error)
+            stage.ended(code, STATUS[code])
+            raise
+        if denial is not None:
+            stage.ended(denial.code, STATUS[denial.code])
+        return denial

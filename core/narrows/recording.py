@@ -32,8 +32,9 @@ async def leave(run: Run) -> None:
             decision = decided(run)
             run.engine.recorders.offer(decision, run.snapshot.canonical)
             run.engine.metrics.decided(decision, run.timings())
-            offered = [target.name for target in run.route.pool.members(run.granted)] if run.route else []
-            run.span.end(decision, offered, [target.name for target in run.candidates or ()])
+            offered = run.route.pool.names(run.granted) if run.route else ()
+            left = run.candidates
+            run.span.end(decision, offered, () if left is None else left._pool.names(left._mask))
             for impl in run.snapshot.implementations.of("record"):  # after the span: it ends with the last byte
                 if not isinstance(impl.owner, Sink):
                     await _record(run, impl, decision)
@@ -44,7 +45,8 @@ async def leave(run: Run) -> None:
 
 async def _record(run: Run, impl: Impl, decision: Decision) -> None:
     try:
-        await run.engine.calls(impl, decision=decision)
+        with run.span.current():
+            await run.engine.calls(impl, decision=decision)
     except (PluginError, ContractViolation):  # counted and logged by the loop; each sink is isolated
         return
 

@@ -104,6 +104,16 @@ def broken(error: Exception) -> Denial:
     return Denial("internal_error", "the gateway failed; nothing more was sent. Tell its operator this decision")
 
 
+def code_of(error: Exception) -> str:
+    """The code of the refusal that this exception becomes."""
+    match error:
+        case ContractViolation():
+            return violated(error).code
+        case PluginError():
+            return failed(error).code
+    return "internal_error"
+
+
 def failed(error: PluginError) -> Denial:
     """A plugin failed: refused, closed, named."""
     code, what = _BROKEN.get(error.hook, ("contract_violation", "a plugin failed"))

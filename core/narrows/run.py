@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from narrows.attributes import Said
@@ -50,6 +50,7 @@ class Engine:
     tickets: Tickets
     open_access: bool = False
     standalone: bool = False
+    reads: Reads = field(default_factory=Reads)
 
 
 class Run:
@@ -90,6 +91,7 @@ class Run:
         self.exchange: Exchange | None = None
         self.upstream: Chunks | None = None
         self.recorded = True
+        self.dry = False  # explain: as if, and nothing is held
         self.left = False
 
         self.denial: Denial | None = None
@@ -123,7 +125,7 @@ class Run:
         )
 
     async def close_upstream(self) -> None:
-        """Close what is still open upstream, and write the row of a call that nobody finished."""
+        """Close what is still open upstream, and write the row of a call that nobody waits for any more."""
         await self.close_upstream_quietly()
         if self.exchange is not None:
             self.exchange.abandon()

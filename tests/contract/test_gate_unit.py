@@ -27,7 +27,8 @@ def outgoing(gateway: Gateway, name: str, candidates: Callable[[Pool], Candidate
     target = gateway.snapshot.targets[name]
     run.candidates = candidates(gateway.snapshot.routes["chat"].pool)
     body = f'{{"model":"{name}"}}'.encode()
-    return Outgoing(run, target, gateway.snapshot.vendors[target.provider], 1, body, {})
+    span = run.span.attempt(target.name, target.model, "openai_compatible", 1)
+    return Outgoing(run, target, gateway.snapshot.vendors[target.provider], 1, body, span)
 
 
 @pytest.mark.anyio

@@ -46,6 +46,7 @@ def serve(
     """
     run = runner("serve")
     from narrows.cli import listening, logs
+    from narrows.cli.collecting import collector
     from narrows.config import load
     from narrows.gateway import Gateway
     from narrows.registry import Registry
@@ -55,7 +56,13 @@ def serve(
         server = loaded.settings.server
         host = server.host if host is None else host
         addresses = listening.resolved(host)
-        gateway = Gateway(loaded, open_access=listening.only_loopback(addresses), standalone=True)
+        spans = collector(loaded.settings.telemetry.exporter)
+        gateway = Gateway(
+            loaded,
+            open_access=listening.only_loopback(addresses),
+            standalone=True,
+            tracer_provider=None if spans is None else spans.provider,
+        )
     except ConfigError as error:
         refuse(problems_of(error))
     listening.refuse_open_relay(host, addresses, gateway.snapshot.auth_mode)
@@ -68,7 +75,12 @@ def serve(
             logs.log.warning("%s", warning)
     urls = listening.urls(sockets)
     say = tell if log_format == "human" else logs.say
-    raise typer.Exit(run(gateway, sockets, lambda: announce(gateway, urls, say)))
+    try:
+        code = run(gateway, sockets, lambda: announce(gateway, urls, say))
+    finally:
+        if spans is not None:
+            spans.stop()
+    raise typer.Exit(code)
 
 
 def runner(command: str) -> Run:

@@ -103,8 +103,8 @@ class ServerConf:
 class TelemetryConf:
     """`[telemetry]`: which spans exist, and where they go."""
 
-    detail: str = "request"
-    exporter: str = "none"
+    detail: Literal["request", "stages", "plugins"] = "request"
+    exporter: Literal["none", "otlp"] = "none"
 
 
 @dataclass(frozen=True, slots=True)

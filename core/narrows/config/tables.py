@@ -173,17 +173,18 @@ class ServerTable(Table):
     """How long running requests may take after TERM."""
     max_body_bytes: Count = 20_000_000
     """A larger body is refused with 413, also in a mount."""
-    metrics_key_sha256: Annotated[str, Field(pattern=_SHA256)] | None = None
+    metrics_key_sha256: Sha256 | None = None
     """The SHA-256 of the key that opens `/metrics`, and nothing else. Without it only this machine may scrape."""
 
 
 class TelemetryTable(Table):
     """Spans."""
 
-    detail: Literal["request"] = "request"
-    """Which spans there are."""
-    exporter: Literal["none"] = "none"
-    """Where spans go: wherever the host's OpenTelemetry sends them (`none`)."""
+    detail: Literal["request", "stages", "plugins"] = "request"
+    """Which spans there are: of requests and attempts; of stages and HTTP calls too; of plugins' calls too."""
+    exporter: Literal["none", "otlp"] = "none"
+    """Where spans go: where the process's own OpenTelemetry sends them (`none`); with `narrows serve`, to a collector
+    (`otlp`), as the variables `OTEL_*` say."""
 
 
 class HooksTable(Table):

@@ -56,8 +56,6 @@ TABLE: Final = (
           ("openai", "azure_openai", "anthropic", "gemini", "bedrock", "openrouter"), group="providers"),
     Later(("state",), SESSIONS),
     Later(("operators",), WAIVERS),
-    Later(("telemetry", "exporter"), OPERATIONS, ("otlp",), ("none",)),
-    Later(("telemetry", "detail"), OPERATIONS, ("stages", "plugins"), ("request",)),
 )  # fmt: skip
 
 
