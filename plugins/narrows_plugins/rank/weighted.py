@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from hashlib import blake2b
 from math import log
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import Field, PrivateAttr
 
@@ -32,7 +32,7 @@ UNNAMED: Final = 1.0
 _BITS: Final = 53
 """Of a drawn number: as many as a float holds."""
 
-Weight = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+Weight: TypeAlias = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 
 class Weighted(Ranker):

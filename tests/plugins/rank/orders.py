@@ -24,8 +24,3 @@ def ranked(
     answer = ranker.rank(request, candidates, cast(Consult, nobody))
     places = accept_order("ranker", candidates, answer)
     return (places, *accept_reason("ranker", candidates, answer))
-
-
-def pool_of(*targets: Target) -> Pool:
-    """A route's pool."""
-    return Pool(targets)
