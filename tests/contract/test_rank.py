@@ -13,6 +13,7 @@ NAME = "hostile_ranks"
 VIOLATIONS = {
     "adds": "added a target that was not among the candidates",
     "adds_first": "added a target that was not among the candidates",
+    "says_why_and_adds": "added a target that was not among the candidates",
     "adds_a_stranger": "added a target that was not among the candidates",
     "ranks_names": "added a target that was not among the candidates",
     "repeats": "named a target twice",
@@ -28,10 +29,19 @@ FAILURES = {
     "rank_hangs": "no answer within 0.3 s",
     "ranks_late": "no answer within 0.3 s",
 }
+DROPPED = {
+    "says_a_text": "its reason is no word",
+    "signals_a_text": "its signal 'prompt' is a str",
+    "signals_under_a_text": "the name of a signal is no word",
+    "signals_a_list": "its signal 'prompt' is a list",
+    "signals_that_raise": "its signals cannot be read: RuntimeError",
+}
 
 
 def test_every_act_has_its_test() -> None:
-    assert {*VIOLATIONS, *FAILURES, "backwards", "prefix", "changes_and_raises"} == set(rankers.ACTS)
+    assert {*VIOLATIONS, *FAILURES, *DROPPED, "says_why", "backwards", "prefix", "changes_and_raises"} == set(
+        rankers.ACTS
+    )
 
 
 @pytest.mark.parametrize("act", VIOLATIONS)
@@ -51,6 +61,24 @@ def test_a_ranker_that_fails_costs_preference_only(house: House, act: str) -> No
     assert house.wait_decision(answer)["rank"] == {"algorithm": NAME, "reason": "failed", "signals": {}}
     house.clear()
     served(house, house.ask("backwards", route="ranked"), by="eu2")  # it is heard where it does not fail
+
+
+def test_a_ranker_says_why(house: House) -> None:
+    answer = house.ask("says_why", route="ranked")
+    served(house, answer, by="eu2")
+    signals = {"first": "eu2", "left": 2, "score": 0.5, "sure": True}
+    assert house.wait_decision(answer)["rank"] == {"algorithm": NAME, "reason": "backwards", "signals": signals}
+
+
+@pytest.mark.parametrize("act", DROPPED)
+def test_what_a_ranker_says_of_itself_is_dropped_where_it_could_hold_a_text(house: House, act: str) -> None:
+    """The order is good, so it stands; what would stand in the record beside it does not. The plugin is named."""
+    answer = house.ask(act, route="ranked")
+    assert (answer.status, answer.target, house.called) == (200, "eu2", ["eu2"])
+    assert DROPPED[act] in named(house, NAME, "rank")
+    decision = house.wait_decision(answer)
+    assert decision["rank"] == {"algorithm": NAME, "reason": "", "signals": {}}
+    assert rankers.SECRET not in f"{decision} {house.log}"
 
 
 def test_a_ranker_that_changes_the_set_and_raises_is_refused_all_the_same(house: House) -> None:

@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import anyio
 
-from narrows import Candidates, Consult, Ranker, Request, Target, hookimpl
+from narrows import Candidates, Consult, Ranked, Ranker, Request, Target, hookimpl
 
 SECRET = "text of an exception"
 
@@ -32,6 +32,44 @@ def backwards(candidates: Candidates) -> object:
 def prefix(candidates: Candidates) -> object:
     """Honest too: only the best. The rest follow by themselves."""
     return list(candidates)[-1:]
+
+
+def says_why(candidates: Candidates) -> object:
+    """Honest, and it tells its reason."""
+    order = tuple(reversed(tuple(candidates)))
+    return Ranked(order, "backwards", {"first": order[0].name, "left": len(order), "score": 0.5, "sure": True})
+
+
+def says_why_and_adds(candidates: Candidates) -> object:
+    return Ranked(candidates._pool.targets, "backwards")
+
+
+def says_a_text(candidates: Candidates) -> object:
+    return Ranked(tuple(reversed(tuple(candidates))), SECRET, {"left": 1})
+
+
+def signals_a_text(candidates: Candidates) -> object:
+    return Ranked(tuple(reversed(tuple(candidates))), "backwards", {"left": 1, "prompt": SECRET})
+
+
+def signals_under_a_text(candidates: Candidates) -> object:
+    return Ranked(tuple(reversed(tuple(candidates))), "backwards", {SECRET: 1})
+
+
+def signals_a_list(candidates: Candidates) -> object:
+    signals: Any = {"prompt": [SECRET]}
+    return Ranked(tuple(reversed(tuple(candidates))), "backwards", signals)
+
+
+class Unreadable(dict[str, float]):
+    """Signals that cost an exception."""
+
+    def items(self) -> Any:
+        raise RuntimeError(SECRET)
+
+
+def signals_that_raise(candidates: Candidates) -> object:
+    return Ranked(tuple(reversed(tuple(candidates))), "backwards", Unreadable())
 
 
 def adds(candidates: Candidates) -> object:
@@ -127,6 +165,13 @@ ACTS: Mapping[str, Callable[[Candidates], object]] = {
     for act in (
         backwards,
         prefix,
+        says_why,
+        says_why_and_adds,
+        says_a_text,
+        signals_a_text,
+        signals_under_a_text,
+        signals_a_list,
+        signals_that_raise,
         adds,
         adds_first,
         adds_a_stranger,
