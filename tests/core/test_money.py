@@ -11,7 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from narrows import Target
-from narrows.money import MICRO, attempt_cost, micro_usd, tokens_cost, usd, worst_case
+from narrows.deciding import charged
+from narrows.decision import AttemptRow, Decision
+from narrows.money import (
+    MICRO,
+    attempt_cost,
+    expected_cost,
+    micro_from_pico,
+    micro_usd,
+    tokens_cost,
+    usd,
+    usd_float,
+    worst_case,
+)
+from narrows.tokens import OUTPUT_CEILING, REPORTED_MAX, most_output
 from narrows.types import Price, Usage
 
 micro = st.integers(0, 10**18)
@@ -70,6 +83,12 @@ def test_a_text_for_people(amount: int, text: str) -> None:
     assert usd(amount) == text
 
 
+@settings(deadline=None)
+@given(st.integers(0, 2**53))
+def test_a_metric_gets_the_nearest_number(amount: int) -> None:
+    assert usd_float(amount) == float(Fraction(amount, MICRO))
+
+
 # ---- costs -----------------------------------------------------------------------------------------------------------
 
 
@@ -94,6 +113,62 @@ def test_an_attempt_costs_its_parts_together_rounded_up_once(
     assert cost == ceil(exact)
 
 
+@settings(deadline=None)
+@given(tokens, tokens, tokens, price, st.integers(0, 10**6))
+def test_a_cost_is_never_negative_and_grows_with_every_count(
+    fresh: int, cached: int, output: int, given: Price, more: int
+) -> None:
+    cost = attempt_cost(Usage(fresh + cached, output, cached), given)
+    if cost is None:
+        return
+    assert cost >= 0
+    assert cost <= (attempt_cost(Usage(fresh + more + cached, output, cached), given) or 0)
+    assert cost <= (attempt_cost(Usage(fresh + cached + more, output, cached + more), given) or 0)
+    assert cost <= (attempt_cost(Usage(fresh + cached, output + more, cached), given) or 0)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**24))
+def test_rounding_is_up_and_by_less_than_one(pico: int) -> None:
+    assert 0 <= micro_from_pico(pico) - Fraction(pico, MICRO) < 1
+
+
+@settings(deadline=None)
+@given(st.lists(st.none() | st.integers(0, 10**12), max_size=6))
+def test_a_decision_costs_what_its_attempts_cost_and_is_settled_with_it(costs: list[int | None]) -> None:
+    rows = [
+        AttemptRow(n, "t", "p", "echo", "ok", 200, input_tokens=n, output_tokens=2 * n, cost_micro_usd=cost)
+        for n, cost in enumerate(costs, 1)
+    ]
+    total = sum(cost or 0 for cost in costs)
+    decision = Decision("dec_1", 0.0, "policy", None, None, None, "answered", 200, "ok", attempts=tuple(rows))
+    assert decision.cost_micro_usd == charged(rows).cost_micro_usd == total
+    assert charged(rows).output == 2 * charged(rows).input == 2 * sum(range(1, len(costs) + 1))
+
+
+def test_every_cost_fits_into_a_database() -> None:
+    """The dearest price that a file may name, and the largest counts that are believed."""
+    dearest = Price(*[micro_usd(1e9)] * 4)
+    reported = attempt_cost(Usage(REPORTED_MAX, REPORTED_MAX), dearest)
+    assert reported is not None
+    assert reported < 2**63
+    assert most_output(2**31 - 1, None, None) == most_output(None, None, 2**53) == OUTPUT_CEILING
+
+
+# ---- expected --------------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(tokens, st.none() | st.integers(1, 10**6), st.integers(1, 128), st.integers(1, 4096), price, st.none() | tokens)
+def test_what_is_expected_is_never_more_than_the_worst_case(
+    at_most: int, asked: int | None, n: int, usual: int, given: Price, most: int | None
+) -> None:
+    one = target(given, most=most)
+    expected, worst = expected_cost(at_most, asked, n, usual, one), worst_case(at_most, asked, n, one)
+    assert (expected is None) == (worst is None)
+    assert expected is None or worst is None or micro_from_pico(expected) <= worst
+
+
 def test_more_cached_than_input_is_never_negative() -> None:
     assert attempt_cost(Usage(input=5, output=0, cached=10), Price(MICRO, MICRO)) == 10
 
@@ -108,7 +183,7 @@ def test_the_worst_case_is_exact(
         assert cost is None
         return
     bounds = [bound for bound in (asked, most) if bound is not None]
-    output = min(bounds) if bounds else 32_768 if window is None else window
+    output = min(OUTPUT_CEILING, min(bounds) if bounds else 32_768 if window is None else window)
     dearest = max(given.input, given.cache_write or 0, given.cached_input or 0)
     assert cost == ceil(Fraction(at_most * dearest + output * n * given.output, 10**6))
 
@@ -121,7 +196,7 @@ def test_a_reservation_is_never_smaller_than_the_bill(
     """Whatever the answer turns out to use within its bounds, cached input dearer than plain input included."""
     one = target(given, 1000)
     held = worst_case(at_most, asked, n, one)
-    output = 1000 if asked is None else asked
+    output = 1000 if asked is None else min(asked, OUTPUT_CEILING)
     used = data.draw(st.just(at_most) | st.integers(0, at_most))
     cached = data.draw(st.just(used) | st.integers(0, used))
     usage = Usage(used, data.draw(st.just(output * n) | st.integers(0, output * n)), cached)
