@@ -12,11 +12,13 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from narrows.decision import Excluded
 from narrows.errors import ContractViolation
 from narrows.types import Exclusion, Target
 
 _CACHED_DEMANDS = 4096
 _CACHED_TARGETS = 4_000_000
+_CACHED_TELLINGS = 256
 _DEMAND_BYTES = 1024
 _CODE_CHARS = 64
 _WHY_CHARS = 200
@@ -41,18 +43,20 @@ class Cut:
 
 
 class Pool:
-    """The targets of one route in its order. Remembers which of them each demand excludes.
+    """The targets of one route in its order. Remembers which of them each demand excludes, and how that is told.
 
     The memory is bounded: demands times targets, oldest first out. `excludes` is pure, so forgetting is harmless.
     """
 
-    __slots__ = ("_index", "_most", "_verdicts", "full", "targets")
+    __slots__ = ("_index", "_most", "_names", "_rows", "_verdicts", "full", "targets")
 
     def __init__(self, targets: Sequence[Target]) -> None:
         self.targets: tuple[Target, ...] = tuple(targets)
         self.full: int = (1 << len(self.targets)) - 1
         self._index = {id(target): place for place, target in enumerate(self.targets)}
         self._verdicts: dict[tuple[str, Hashable], Cut] = {}
+        self._names: dict[int, tuple[str, ...]] = {}
+        self._rows: dict[Cut, tuple[Excluded, ...]] = {}
         self._most = max(64, min(_CACHED_DEMANDS, _CACHED_TARGETS // (len(self.targets) or 1)))
 
     def __len__(self) -> int:
@@ -74,6 +78,28 @@ class Pool:
         while place >= 0:
             yield self.targets[place]
             place = bits.find("1", place + 1)
+
+    def names(self, mask: int) -> tuple[str, ...]:
+        """Their names. Remembered: each decision tells some of the same few sets."""
+        known = self._names.get(mask)
+        if known is None:
+            if len(self._names) >= _CACHED_TELLINGS:
+                self._names.clear()
+            known = self._names[mask] = tuple(target.name for target in self.members(mask))
+        return known
+
+    def rows(self, cut: Cut) -> tuple[Excluded, ...]:
+        """What a cut removed and why, one row a target and reason. Remembered likewise."""
+        known = self._rows.get(cut)
+        if known is None:
+            if len(self._rows) >= _CACHED_TELLINGS:
+                self._rows.clear()
+            known = self._rows[cut] = tuple(
+                Excluded(target.name, cut.constraint, exclusion.code, exclusion.why)
+                for exclusion, mask in cut.groups
+                for target in self.members(mask & cut.mask)
+            )
+        return known
 
     def mask_of(self, keep: Callable[[Target], bool]) -> int:
         """The mask of every target that `keep` says yes to."""

@@ -48,7 +48,7 @@ def decided(run: Run) -> Decision:
         labels=labels,
         facts=facts,
         excluded=excluded(run.candidates),
-        order=tuple(target.name for target in run.eligible()) if run.order is not None else (),  # refused before: none
+        order=ordered(run),
         algorithm=run.route.algorithm if run.route else "",
         rank_reason=run.rank_reason,
         rank_signals=run.rank_signals,
@@ -82,12 +82,19 @@ def excluded(candidates: Candidates | None) -> tuple[Excluded, ...]:
     """Who was removed by what and why, one row a target and reason."""
     if candidates is None:
         return ()
-    return tuple(
-        Excluded(target.name, cut.constraint, exclusion.code, exclusion.why)
-        for cut in candidates._cuts
-        for exclusion, mask in cut.groups
-        for target in candidates._pool.members(mask & cut.mask)
-    )
+    return tuple(row for cut in candidates._cuts for row in candidates._pool.rows(cut))
+
+
+def ordered(run: Run) -> tuple[str, ...]:
+    """The names of the targets left, in the order they would be tried; none where it was refused before that."""
+    if run.order is None or run.candidates is None:
+        return ()
+    pool, left = run.candidates._pool, run.candidates._pool.names(run.candidates._mask)
+    if not run.order:
+        return left
+    first = tuple(pool.targets[place].name for place in run.order)
+    named = frozenset(first)
+    return first + tuple(name for name in left if name not in named)
 
 
 def plain(demand: object) -> Json:

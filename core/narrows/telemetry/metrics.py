@@ -89,7 +89,7 @@ class Metrics:
         self._request_secs = Histogram(table.REQUEST_SECS.buckets)
         self._first_chunk = Histogram(table.FIRST_CHUNK.buckets)
         self._policy = Histogram(table.POLICY.buckets, [NO_LABELS])
-        self._routes: frozenset[str] = frozenset()
+        self._routes: dict[str, frozenset[str]] = {}  # each with what narrows it
         self._targets: frozenset[str] = frozenset()
         self._plugins: frozenset[str] = frozenset()
         self._codes: dict[str, set[str]] = {}
@@ -97,7 +97,8 @@ class Metrics:
 
     def know(self, known: Known) -> None:
         """The names of the configuration in force from now on; those of earlier ones stay."""
-        self._routes |= known.routes.keys()
+        for route, names in known.routes.items():
+            self._routes[route] = self._routes.get(route, frozenset()).union(names)
         self._targets |= frozenset(known.targets)
         self._plugins |= {plugin for plugin, _ in known.hooks}
         routes, targets = known.routes, known.targets
@@ -123,14 +124,15 @@ class Metrics:
             self._attempted(row)
 
     def _narrowed(self, route: str, decision: Decision) -> None:
-        counts = self._excluded
+        counts: dict[tuple[str, str], int] = {}
         for row in decision.excluded:
-            labels = (route, row.constraint, row.code)
-            if labels not in counts:  # asked of every new one; known ones are counted at once
-                labels = (route, self._plugin(row.constraint), self._code(row.constraint, row.code))
-            counts[labels] += 1
+            reason = row.constraint, row.code
+            counts[reason] = counts.get(reason, 0) + 1
+        for (constraint, code), targets in counts.items():
+            self._excluded[route, self._plugin(constraint), self._code(constraint, code)] += targets
         if decision.blocked_fallback:
-            for name in {self._plugin(row.constraint) for row in decision.excluded}:
+            rules = self._routes.get(route, frozenset())  # what money removed is no rule's doing
+            for name in rules.intersection(row.constraint for row in decision.excluded):
                 self._blocked[route, name] += 1
 
     def _attempted(self, row: AttemptRow) -> None:

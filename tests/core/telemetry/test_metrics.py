@@ -57,7 +57,6 @@ def test_what_is_not_configured_is_other() -> None:
     assert "made_up" not in after.text
     assert after("requests_total", route="other", code="other") == 1
     assert after("excluded_targets_total", route="other", constraint="other", code="gone") == 1
-    assert after("blocked_fallback_total", route="other", constraint="other") == 1
     assert after("attempts_total", {"target": "other", "class": "timeout"}) == 1
     assert after("cost_usd_total", target="other") == 0.000001
     assert after("requests_total", route="chat", code="ok") == before("requests_total", route="chat", code="ok") == 0
@@ -156,6 +155,16 @@ def test_a_blocked_fallback_counts_once_for_each_constraint() -> None:
     found = scrape(metrics)
     assert [found("blocked_fallback_total", route="chat", constraint=name) for name in ("residency", "mine")] == [1, 1]
     assert found("excluded_targets_total", route="chat", constraint="mine", code="code") == 4
+
+
+def test_what_money_removed_blocks_nothing() -> None:
+    metrics = Metrics(replace(KNOWN, hooks=(*KNOWN.hooks, ("purse", "budget"))))
+    rows = tuple(Excluded("us", name, "unaffordable", "why") for name in ("purse", "mine"))
+    metrics.decided(replace(ANSWERED, excluded=rows, blocked_fallback=True), QUICK)
+    found = scrape(metrics)
+    assert found("excluded_targets_total", route="chat", constraint="purse", code="unaffordable") == 1
+    assert found("blocked_fallback_total", route="chat", constraint="mine") == 1
+    assert not any("purse" in dict(labels).values() for name, labels in found.values if "blocked" in name)
 
 
 def test_what_others_count_is_read_at_the_scrape() -> None:
