@@ -22,6 +22,7 @@ from narrows_plugins.narrow.capability import Capability
 from narrows_plugins.narrow.context_window import ContextWindow
 from narrows_plugins.narrow.cost_ceiling import CostCeiling
 from narrows_plugins.rank.ordered import Ordered
+from narrows_plugins.record.sql import Sql
 
 CASES = Path(__file__).resolve().parents[2] / "cases"
 ENV = {"ACME_API_KEY": "sk-acme-0123456789abcdef", "DEEPSEEK_API_KEY": "sk-deepseek-0123456789"}
@@ -37,6 +38,7 @@ KINDS: Mapping[str, type[Block]] = {
     "providers.echo": Echo,
     "providers.openai_compatible": OpenAICompatible,
     "rankers.ordered": Ordered,
+    "sinks.sql": Sql,
 }
 
 BASE = """

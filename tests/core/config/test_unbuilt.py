@@ -52,7 +52,6 @@ PRIVATE = BASE.replace('region = "eu"', "class = 'private'")
             (f"[providers.p]\nkind = '{kind}'\nregion = 'x'", "providers.p.kind", "vendors")
             for kind in ("openai", "azure_openai", "anthropic", "gemini", "bedrock", "openrouter")
         ),
-        ("[sinks.ledger]\nkind = 'sql'\nqueue = 1", "sinks.ledger.kind", "ledger"),
         ("[state]\nurl = 'memory:'", "state", "sessions"),
         ("[operators.alice]\nroles = ['observe']", "operators", "operators"),
     ],
@@ -163,7 +162,6 @@ def test_the_example_loads_but_for_the_parts_that_are_later() -> None:
         "examples",
         "targets.eu-large.max_in_flight",
         "operators",
-        "sinks.ledger.kind",
         "state",
     ]
 
