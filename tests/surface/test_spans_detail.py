@@ -146,6 +146,29 @@ def test_plugins_calls(watched: tuple[Site, Spans]) -> None:
     assert {key for span in spans.all() for key in said(span)} <= known
 
 
+def test_the_table_of_spans_holds_all_that_is_recorded(watched: tuple[Site, Spans]) -> None:
+    """The reference is made of it."""
+    site, spans = fresh(watched)
+    site.provider.script("eu-1", Refuse())
+    done(site, site.ask())
+    done(site, site.ask("american", saying=EU))
+    done(site, site.ask(saying=[("x-act", "budget_raises")]))
+    rows = {row.name: row for row in names.SPANS}
+    forms = {"chat chat": "chat {route}", "chat american": "chat {route}", "POST": "{method}", **dict.fromkeys(STAGES, "{stage}"),
+             **dict.fromkeys(("chat eu-1", "chat us-1"), "chat {model}")}  # fmt: skip
+    seen = [span for span in spans.all() if span.name != "query"]
+    for span in seen:
+        row = rows[forms.get(span.name, "{hook} {plugin}")]
+        assert said(span).keys() <= {*row.attributes}, span.name
+        assert {event.name for event in span.events} <= {*row.events}
+        assert span.kind.name in row.kind
+    events = dict(names.EVENTS)
+    assert [dict(event.attributes or {}).keys() for span in seen for event in span.events] == [
+        {*events["narrows.exclusion"]}
+    ]
+    assert {forms.get(span.name, "{hook} {plugin}") for span in seen} == rows.keys()
+
+
 def test_at_request_there_are_two() -> None:
     """And what would be paid for more is not even there."""
     spans = Spans()
