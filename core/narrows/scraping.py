@@ -11,6 +11,7 @@ import hmac
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
+import anyio
 import anyio.to_thread
 
 from narrows import refusals
@@ -40,7 +41,8 @@ async def scraped(run: Run) -> Reply:
             queued=recorders.queued,
         )
     )
-    content_type, body = await anyio.to_thread.run_sync(exposed, families, run.inbound.header("accept") or "")
+    accept, own = run.inbound.header("accept") or "", anyio.CapacityLimiter(1)  # not behind the host's threads
+    content_type, body = await anyio.to_thread.run_sync(exposed, families, accept, limiter=own)
     return Reply.whole(200, body, (("content-type", content_type), *refusals.common(run)))
 
 

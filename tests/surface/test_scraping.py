@@ -6,12 +6,14 @@ import hashlib
 from collections.abc import AsyncIterator
 from typing import Final
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from narrows import ConfigError, Gateway, Inbound, Reply
 from narrows.scraping import local
 from tests.surface.keyring import secret, sha256
-from tests.surface.support import CHAT, EXPLAIN, JSON, MODELS, Headers, Way, assert_refused, chat, opened
+from tests.surface.support import CHAT, EXPLAIN, JSON, MODELS, PATIENCE, Headers, Way, assert_refused, chat, opened
 
 pytestmark = pytest.mark.anyio
 
@@ -138,6 +140,17 @@ async def test_a_client_in_this_process_is_no_connection_of_this_machine() -> No
 
 def test_an_address_is_never_looked_up() -> None:
     assert not local(Inbound("GET", "/metrics", (), "localhost"))
+
+
+async def test_a_host_whose_threads_are_all_at_work_is_scraped_all_the_same() -> None:
+    limiter = anyio.to_thread.current_default_thread_limiter()
+    before, limiter.total_tokens = limiter.total_tokens, 1
+    try:
+        async with limiter:
+            with anyio.fail_after(PATIENCE):
+                assert await scraped(ROUTES) == 200
+    finally:
+        limiter.total_tokens = before
 
 
 # ---- over every way in ---------------------------------------------------------------------------------------------
