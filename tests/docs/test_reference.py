@@ -170,8 +170,8 @@ def planned() -> Iterator[tuple[str, str]]:
 
 
 def section(group: str) -> str:
-    """What the page says of a group of tables."""
-    here = page(CONFIGURATION)
+    """What the page says of a group of tables. A ranker's options stand below its route."""
+    here, group = page(CONFIGURATION), "routes" if group == "rankers" else group
     title = next(title for _, title in here.headings if re.search(rf"`\[{group}(\.NAME)?\]`", title))
     return here.section(title)
 
