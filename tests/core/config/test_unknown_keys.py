@@ -58,15 +58,15 @@ EVERYTHING = """
 
 [⟨providers⟩.echo]
 ⟨kind⟩ = "echo"
+⟨fail⟩ = "rate_limited"
+⟨fail_times⟩ = 1
+⟨delay_secs⟩ = 0
+⟨chunk_delay_secs⟩ = 0
 
 [⟨sinks⟩.ledger]
 ⟨kind⟩ = "sql"
 ⟨url⟩ = "sqlite:///narrows.db"
 ⟨queue⟩ = 100
-⟨fail⟩ = "rate_limited"
-⟨fail_times⟩ = 1
-⟨delay_secs⟩ = 0
-⟨chunk_delay_secs⟩ = 0
 
 [⟨targets⟩.large]
 ⟨provider⟩ = "acme"
