@@ -6,6 +6,7 @@ at them. Source: DESIGN sections 2 ("Times"), 6 and 9.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -180,16 +181,21 @@ async def _error_body(chunks: Chunks) -> tuple[bytes, bool]:
     return bytes(body[:ERROR_BYTES]), False
 
 
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}")
+
+
 class _Completion(msgspec.Struct):
     choices: list[msgspec.Raw]
     model: msgspec.Raw = msgspec.Raw()
 
     def named(self) -> str | None:
-        """The model that answered, where it is a name."""
+        """The model that answered, where it has the shape of a name: it goes on a span, and no other text of an answer
+        may."""
         try:
-            return msgspec.json.decode(self.model, type=str)
+            model = msgspec.json.decode(self.model, type=str)
         except msgspec.DecodeError:
             return None
+        return model if _MODEL.fullmatch(model) else None
 
 
 _COMPLETION = msgspec.json.Decoder(_Completion)
