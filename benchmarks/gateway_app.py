@@ -1,6 +1,8 @@
 """Narrows as one more contestant: five constraints over twenty targets, keys, everything of this version on.
 
-UPSTREAM=http://127.0.0.1:PORT [NARROWS_FAST=0] uvicorn benchmarks.gateway_app:app
+UPSTREAM=http://127.0.0.1:PORT [NARROWS_FAST=0] [NARROWS_LEDGER=FILE] [NARROWS_BARE=1] uvicorn benchmarks.gateway_app:app
+
+NARROWS_LEDGER: decisions are kept in that file. NARROWS_BARE: they are neither offered to anybody nor counted.
 """
 
 from __future__ import annotations
@@ -48,7 +50,21 @@ def _key() -> str:
     return sha256(b"sk-bench").hexdigest()
 
 
-gateway = Gateway.from_text(configuration(os.environ.get("BENCH_MODEL", "bench")))
+def ledger() -> str:
+    """The block of the ledger, where there is to be one."""
+    file = os.environ.get("NARROWS_LEDGER")
+    return f'\n[sinks.ledger]\nkind = "sql"\nurl = "sqlite:///{file}"\n' if file else ""
+
+
+def bare(built: Gateway) -> None:
+    """The same gateway without its record and its metrics."""
+    type(built.engine.recorders).offer = lambda *_: None  # type: ignore[method-assign, assignment]
+    type(built.engine.metrics).decided = lambda *_: None  # type: ignore[method-assign, assignment]
+
+
+gateway = Gateway.from_text(configuration(os.environ.get("BENCH_MODEL", "bench")) + ledger())
+if os.environ.get("NARROWS_BARE") == "1":
+    bare(gateway)
 if os.environ.get("NARROWS_FAST") == "0":  # the same HTTP client as the floor, so that the ratio is about us alone
     object.__setattr__(gateway.engine, "clients", Clients(fast=False))
 app = Application(gateway)

@@ -20,6 +20,8 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +130,23 @@ def load(work: Path, port: int, connections: int, seconds: float) -> dict[str, A
     return found
 
 
+@contextmanager
+def bench(request: bytes) -> Iterator[Path]:
+    """A folder with the load generator and this request in it, and the fake upstream running meanwhile."""
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        (work / "body").write_bytes(request)
+        for tool in ("upstream", "load"):
+            subprocess.run(["cc", "-O2", "-w", "-o", str(work / tool), str(HERE / "load" / f"{tool}.c")], check=True)
+        upstream = subprocess.Popen(pinned("1", str(work / "upstream"), str(UPSTREAM_PORT)))
+        try:
+            time.sleep(0.3)
+            yield work
+        finally:
+            upstream.terminate()
+            upstream.wait()
+
+
 def main() -> int:
     """Run all rounds and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -138,24 +157,14 @@ def main() -> int:
     arguments = parser.parse_args()
     model, request = body(arguments.body)
     rows: dict[str, list[dict[str, float]]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        work = Path(folder)
-        (work / "body").write_bytes(request)
-        for tool in ("upstream", "load"):
-            subprocess.run(["cc", "-O2", "-w", "-o", str(work / tool), str(HERE / "load" / f"{tool}.c")], check=True)
-        upstream = subprocess.Popen(pinned("1", str(work / "upstream"), str(UPSTREAM_PORT)))
-        try:
-            time.sleep(0.3)
-            for number in range(arguments.rounds):
-                order = list(CONTESTANTS)
-                random.Random(number).shuffle(order)
-                for name in order:
-                    port = FIRST_PORT + list(CONTESTANTS).index(name)
-                    rows.setdefault(name, []).append(measure(work, name, port, arguments, model, request))
-                    print(f"round {number + 1}: {name:26} {rows[name][-1]['rps']:9.0f} requests/s", file=sys.stderr)
-        finally:
-            upstream.terminate()
-            upstream.wait()
+    with bench(request) as work:
+        for number in range(arguments.rounds):
+            order = list(CONTESTANTS)
+            random.Random(number).shuffle(order)
+            for name in order:
+                port = FIRST_PORT + list(CONTESTANTS).index(name)
+                rows.setdefault(name, []).append(measure(work, name, port, arguments, model, request))
+                print(f"round {number + 1}: {name:26} {rows[name][-1]['rps']:9.0f} requests/s", file=sys.stderr)
     table(rows)
     return 0
 
