@@ -186,7 +186,7 @@ class Relay:
         self._over = True
         run = self._exchange.run
         run.outcome, run.code = "upstream_incomplete", STOPPING
-        self._forward([self._ours(run.code)])
+        self._forward([self._ours(STOPPING)])
         self._finish(None)
 
     def _complete(self, rest: bytes) -> None:

@@ -240,5 +240,5 @@ def test_every_field_of_the_log_line_is_explained(caplog: pytest.LogCaptureFixtu
     (line,) = [record.getMessage() for record in caplog.records if record.name == "narrows.requests"]
     fields = re.findall(r"(?:^| )(\w+)=", line)
     assert "decision" in fields
-    table = page(OPERATE).section("The log")
+    table = page(OPERATE).section("Logs")
     assert fields == re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)

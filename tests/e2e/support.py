@@ -89,6 +89,11 @@ class Probe:
                 raise TimeoutError(f"waited {PATIENCE:g} s for {n} failures; there are {len(self._failures)}")
             return list(self._failures)
 
+    def decided(self) -> list[Decision]:
+        """The decisions so far."""
+        with self._changed:
+            return list(self._decisions)
+
     def only(self) -> Decision:
         """The decision of the one request that was made."""
         (decision,) = self.wait(1)

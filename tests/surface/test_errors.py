@@ -72,6 +72,8 @@ ELSEWHERE = {
     "unauthenticated": "test_auth.py",
     "auth_unset": "test_auth.py",
     "not_started": "test_auth.py",
+    "stopping": "tests/e2e/test_stopping.py",
+    "ledger_unavailable": "test_decisions.py",
     "upstream_incomplete": "inside a stream alone: below",
     "internal_error": "a bug of ours: tests/core/server/test_ways.py",
 }

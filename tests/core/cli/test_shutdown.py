@@ -10,17 +10,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import httpx
 import pytest
 
+from narrows.cli.draining import Draining
 from narrows.testing import Answer, Hold, RecordingProvider, Stream, event
 from tests.e2e.support import CHAT, PROMPT, Caller, chat
 from tests.support.config import basic_config, write_config
 from tests.support.process import NarrowsProcess, narrows_process
 from tests.support.servers import HOST, Server
+
+if TYPE_CHECKING:
+    from narrows.gateway import Gateway
 
 PATIENCE = 20.0
 FIRST = event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": "Hello there"}}]})
@@ -97,8 +102,7 @@ def test_64_streams_half_finish_and_half_are_cut_by_an_event(tmp_path: Path) -> 
             got = one.read_all()
             assert b"[DONE]" not in got
             assert got.endswith(b"\n\n\r\n0\r\n\r\n")  # a whole event, and a clean end of the connection's answer
-            (told,) = (json.loads(row) for row in got.split(b"data: ")[-1:] for row in row.splitlines()[:1])
-            assert told["error"]["code"] == "stopping"
+            assert json.loads(got.rpartition(b"data: ")[2].splitlines()[0])["error"]["code"] == "stopping"
         assert process.process.wait(PATIENCE) == 0
         provider.wait_open(0)
         rows = [row for row in lines(process) if row["route"] == "chat"]  # the others are refused health checks
@@ -239,3 +243,76 @@ def test_int_drains_too_and_exits_130(tmp_path: Path, times: int) -> None:
         interrupt()
     assert [answer.status_code for answer in answers] == [200 if times == 1 else 503]
     assert quiet(processes[0])
+
+
+# ---- step by step, on a clock of the test's own ----------------------------------------------------------------------
+
+
+@dataclass
+class Stopped:
+    """A gateway with one request in flight, its connection, and the time."""
+
+    in_flight: int = 1
+    unsent: int = 0
+    now: float = 100.0
+    done: list[str] = field(default_factory=list)
+
+    def drain(self) -> None:
+        self.done.append("drain")
+
+    def cut(self) -> None:
+        self.done.append("cut")
+
+    @property
+    def transport(self) -> Stopped:
+        return self
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+    def abort(self) -> None:
+        self.done.append("abort")
+
+
+@pytest.fixture
+def stopped() -> Stopped:
+    return Stopped()
+
+
+@pytest.fixture
+def draining(stopped: Stopped) -> Draining:
+    return Draining(cast("Gateway", stopped), 30.0, lambda: [stopped], lambda: stopped.now)
+
+
+def test_each_step_has_its_time(stopped: Stopped, draining: Draining) -> None:
+    assert draining.signal()
+    assert (draining.began, stopped.done) == (True, ["drain"])  # with the signal itself, not a tick later
+    for now, over, done in [
+        (100.0, False, ["drain"]),
+        (129.9, False, ["drain"]),
+        (130.0, False, ["drain", "cut"]),
+        (130.9, False, ["drain", "cut"]),
+        (131.0, False, ["drain", "cut", "abort"]),
+        (135.9, False, ["drain", "cut", "abort"]),
+        (136.0, True, ["drain", "cut", "abort"]),
+    ]:
+        stopped.now = now
+        assert (draining.over(), stopped.done) == (over, done), now
+
+
+def test_it_is_over_as_soon_as_nothing_is_in_flight_and_all_is_sent(stopped: Stopped, draining: Draining) -> None:
+    draining.signal()
+    stopped.in_flight, stopped.unsent = 0, 7
+    assert not draining.over()  # the caller has not read the end of its answer
+    stopped.unsent = 0
+    assert draining.over()
+    assert stopped.done == ["drain"]
+
+
+def test_a_second_signal_ends_the_grace_and_a_third_everything(stopped: Stopped, draining: Draining) -> None:
+    assert draining.signal()
+    assert not draining.over()
+    assert draining.signal()
+    assert not draining.over()
+    assert stopped.done == ["drain", "drain", "cut"]
+    assert not draining.signal()
