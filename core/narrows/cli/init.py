@@ -41,7 +41,7 @@ def init(
     if as_json and file == STDOUT:
         fail("--json and - both want stdout.", "Leave one of them out.")
     if file is None:
-        file = typer.prompt("File to write", default=FILE, err=True) if asks else FILE
+        file = _answer("File to write", FILE) if asks else FILE
     if file != STDOUT:
         _refuse_overwriting(Path(file), force=force, asks=asks)
     found = _looked(offline=offline, as_json=as_json)
@@ -73,7 +73,7 @@ def _looked(*, offline: bool, as_json: bool) -> list[Found]:
     if not offline:
         host, port = init_found.OLLAMA
         with working(f"Looking for an Ollama on {host}:{port}", quiet=as_json):
-            local = init_found.ollama()
+            local = init_found.ollama(init_found.OLLAMA)
         found += [] if local is None else [local]
     return found
 
@@ -82,7 +82,7 @@ def _chosen(found: Sequence[Found]) -> list[Found]:
     """Those that the user wants, in the order in which they are written: the first is asked first."""
     names = {one.name: one for one in found}
     while True:
-        answer = typer.prompt(f"Providers, the first is asked first ({', '.join(names)})", default="all", err=True)
+        answer = _answer(f"Providers, the first is asked first ({', '.join(names)})", "all")
         words = list(dict.fromkeys(answer.replace(",", " ").split()))
         if words == ["all"]:
             return list(found)
@@ -91,10 +91,21 @@ def _chosen(found: Sequence[Found]) -> list[Found]:
         tell(f"Write some of: {', '.join(names)}; or all.")
 
 
+def _answer(question: str, default: str) -> str:
+    """What is typed. Not typer's prompt: that writes to stdout too, where only the result belongs."""
+    print(f"{question} [{default}]: ", end="", file=sys.stderr, flush=True)
+    line = sys.stdin.readline()
+    if not line:
+        fail("the input ended before the question was answered.", "Name the file: `narrows init FILE`.")
+    return line.strip() or default
+
+
 def _refuse_overwriting(path: Path, *, force: bool, asks: bool) -> None:
     if path.is_dir():
         fail(f"{path} is a directory.", f"Name a file in it: `narrows init {path / FILE}`.")
-    if not path.exists() or force or (asks and typer.confirm(f"{path} exists. Overwrite it?", err=True)):
+    if not path.exists() or force:
+        return
+    if asks and _answer(f"{path} exists. Overwrite it? yes or no", "no").lower() in ("y", "yes"):
         return
     fail(f"{path} exists, and is left as it is.", "Name another file, or overwrite it with --force.")
 

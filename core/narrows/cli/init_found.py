@@ -70,12 +70,12 @@ def vendors(env: Mapping[str, str]) -> Iterator[Found]:
             yield Found(one.name, one.base_url, f"{one.variable} is set", (one.model,), one.variable)
 
 
-def ollama(address: tuple[str, int] = OLLAMA) -> Found | None:
+def ollama(address: tuple[str, int]) -> Found | None:
     """The Ollama that listens there, or None. Bounded in time and size, whatever listens."""
     host, port = address
     try:
         models = _models(_fetched(host, port, "/api/tags"))
-    except (OSError, http.client.HTTPException, ValueError):
+    except (OSError, http.client.HTTPException, ValueError, RecursionError):
         return None
     said = f"Ollama answers on {host}:{port}"
     if not models:
