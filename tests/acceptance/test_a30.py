@@ -1,15 +1,18 @@
 """A30 (BerriAI/litellm#24902, #8075): a provider's key in the URL's query appeared in exceptions and logs.
 
 A provider that puts its key there is answered 404 (and everything else that can go wrong): the key is in no body and no
-header that the caller gets, in no log line at DEBUG, on no span, in no record and in no exception's `repr`.
+header that the caller gets, in no log line at DEBUG, on no span, in no record, in no byte of the ledger's files, in no
+metric and in no exception's `repr`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -28,11 +31,14 @@ from narrows.testing import (
     failure_answer,
     stream_events,
 )
+from tests.e2e.support import until
+from tests.surface.spans import Spans
 from tests.surface.support import JSON, WAYS, Log, Site, chat, opened
-from tests.surface.test_spans import Spans
 
 KEY = "AIza-canary-9c4e=+7f"
 QUOTED = quote(KEY, safe="")
+
+SCRAPER = "nrw_scraper_51c7"
 
 TEXT = """
 [providers.first]
@@ -73,11 +79,20 @@ def spans() -> Spans:
     return Spans()
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The ledger's, and nobody else's."""
+    return tmp_path_factory.mktemp("ledger")
+
+
 @pytest.fixture(scope="module", params=WAYS)
-def site(request: pytest.FixtureRequest, spans: Spans) -> Iterator[Site]:
+def site(request: pytest.FixtureRequest, spans: Spans, folder: Path) -> Iterator[Site]:
+    server = f'[server]\nmetrics_key_sha256 = "{hashlib.sha256(SCRAPER.encode()).hexdigest()}"\n'
+    sink = f'[sinks.ledger]\nkind = "sql"\nurl = "sqlite:///{folder / request.param}.db"\n'
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("A30_KEY", KEY)
-        with opened(request.param, TEXT, kinds={"providers.keyed": Keyed}, tracer_provider=spans.provider) as site:
+        kinds = {"providers.keyed": Keyed}
+        with opened(request.param, server + TEXT + sink, kinds=kinds, tracer_provider=spans.provider) as site:
             yield site
 
 
@@ -103,7 +118,9 @@ FAILURES: dict[str, Script] = {
 
 @pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("stream", [False, True])
-def test_a30_a_key_in_the_query_is_found_nowhere(site: Site, spans: Spans, failure: str, stream: bool) -> None:
+def test_a30_a_key_in_the_query_is_found_nowhere(
+    site: Site, spans: Spans, folder: Path, failure: str, stream: bool
+) -> None:
     site.clear()
     spans.clear()
     site.provider.script("m-1", FAILURES[failure])
@@ -116,6 +133,13 @@ def test_a30_a_key_in_the_query_is_found_nowhere(site: Site, spans: Spans, failu
     told = [response.text, str(response.headers), repr(decision), str(decision.document())]
     told += [span.to_json() for span in spans.all()]
     told += [line for line in everything.lines if f"key={QUOTED}" not in line or "narrows" in line]
+    recorders = site.gateway.engine.recorders
+    until(lambda: not recorders.queued, "decisions to be written", lambda: recorders.queued)
+    stored = [file.read_bytes().decode("latin-1") for file in folder.iterdir()]
+    assert any(decision.id in data for data in stored)
+    metrics = site.get("/metrics", [("authorization", f"Bearer {SCRAPER}")]).text
+    assert 'target="only"' in metrics
+    told += [*stored, metrics]
     assert not [text for text in told if KEY in text or QUOTED in text or "canary" in text]
     assert response.status_code >= 400 or stream
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 from narrows.testing import (
@@ -69,7 +69,7 @@ ATTRIBUTE: Final = ("x-team", canary("attribute"))
 """A value that a rule compares and nobody declared. The record keeps it as a demand, and nothing else may."""
 
 
-def filled() -> dict[str, object]:
+def filled() -> dict[str, Any]:
     """The members of a body, a canary in each place where a text may stand."""
     return {
         "messages": [

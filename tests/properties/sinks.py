@@ -19,7 +19,7 @@ from narrows.ledger import Query
 from narrows.testing import Answer, RecordingProvider, Script
 from tests.properties.canaries import ENVIRONMENT, HASHES, HEADERS, KEYS, canary, found
 from tests.surface.spans import Spans
-from tests.surface.support import CHAT, JSON, chat
+from tests.surface.support import CHAT, EXPLAIN, JSON, chat
 from tests.surface.world import KINDS, WORLD
 
 Headers = Sequence[tuple[str, str]]
@@ -190,21 +190,13 @@ class Rig:
     async def others(self) -> list[str]:
         """Everything that another caller, and who scrapes, can get now."""
         self.script(Answer())
-        got = [
-            await self.send(chat(), (JSON, bearer("other"))),
-            await self.send(chat("nobody"), (JSON, bearer("other"))),
+        key = bearer("other")
+        paths = ("models", "decisions", f"decisions/{self.kept[0].id}", "nothing")
+        got = [await self.send(headers=[key], method="GET", path=f"/v1/{path}") for path in paths]
+        got += [await self.send(headers=[key], method="GET", path=path) for path in ("/metrics", "/health/ready")]
+        got += [
+            await self.send(chat(model), (JSON, key), path=path) for model in ("chat", "x") for path in (CHAT, EXPLAIN)
         ]
-        mine = self.kept[0].id
-        for path in (
-            "/v1/models",
-            "/v1/decisions",
-            f"/v1/decisions/{mine}",
-            "/metrics",
-            "/health/ready",
-            "/v1/nothing",
-        ):
-            got.append(await self.send(headers=[bearer("other")], method="GET", path=path))
-        got.append(await self.send(chat(), (JSON, bearer("other")), path="/v1/explain"))
         return [one.text for one in got]
 
     async def sinks(self) -> dict[str, set[str]]:
