@@ -21,7 +21,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from narrows.decision import AttemptRow, Decision
 from narrows.telemetry import names
 from narrows.telemetry.plugins import watched
-from narrows.telemetry.stages import Stage, marked, sending, within
+from narrows.telemetry.stages import Stage, Within, marked, sending
 
 Detail: TypeAlias = Literal["request", "stages", "plugins"]
 """The words of `[telemetry] detail`: the request and its attempts; stages and HTTP calls too; plugins' calls too."""
@@ -103,7 +103,7 @@ class RequestSpan:
         """For what is called behind the last byte: a block whose plugins' calls hang below this span."""
         if self._watcher is None or self._span is None or not self._span.get_span_context().trace_flags.sampled:
             return _NOTHING
-        return within(marked(self._span, self._watcher))
+        return Within(marked(self._span, self._watcher))
 
     @property
     def _watcher(self) -> trace.Tracer | None:
@@ -176,12 +176,12 @@ class AttemptSpan:
 
     def current(self) -> AbstractContextManager[object]:
         """A block whose plugins' calls hang below this span."""
-        return _NOTHING if self._watcher is None else within(marked(self._span, self._watcher))
+        return _NOTHING if self._watcher is None else Within(marked(self._span, self._watcher))
 
     def sending(self) -> AbstractContextManager[object]:
         """A block that makes the HTTP call. Whatever a host has told OpenTelemetry about its HTTP clients, our call is
         traced as we say, or not at all."""
-        return sending(self._span, traced=self._traced) if self._span.get_span_context().is_valid else _NOTHING
+        return sending(self._span, traced=self._traced) if self.headers else _NOTHING
 
     def end(self, row: AttemptRow, response_model: str | None = None) -> None:
         """Put what happened on the span and end it."""

@@ -6,8 +6,6 @@ What a plugin traces itself, a database or an HTTP call of its own, then hangs b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Final, Self
 
@@ -51,14 +49,19 @@ class Stage:
             self._span.set_status(Status(StatusCode.ERROR))
 
 
-@contextmanager
-def within(context: Context) -> Iterator[None]:
-    """Make it the current one."""
-    token = attach(context)
-    try:
-        yield
-    finally:
-        detach(token)
+class Within:
+    """A block in which that context is the current one. A class: it is entered for every attempt that has a span."""
+
+    __slots__ = ("_context", "_token")
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def __enter__(self) -> None:
+        self._token = attach(self._context)
+
+    def __exit__(self, *_: object) -> None:
+        detach(self._token)
 
 
 def marked(span: Span, watcher: trace.Tracer | None) -> Context:
@@ -72,12 +75,12 @@ def watcher() -> trace.Tracer | None:
     return found if isinstance(found, trace.Tracer) else None
 
 
-def sending(span: Span, *, traced: bool) -> AbstractContextManager[None]:
+def sending(span: Span, *, traced: bool) -> Within:
     """A block for one HTTP call below that span. Nothing of the caller's own context, like its baggage, goes along.
 
     Not `traced`: no instrumentation that a host has put around every HTTP client may trace it.
     """
-    return within(set_value(_SENDING if traced else SUPPRESSED, True, trace.set_span_in_context(span, Context())))
+    return Within(set_value(_SENDING if traced else SUPPRESSED, True, trace.set_span_in_context(span, Context())))
 
 
 def is_sending() -> bool:
@@ -85,6 +88,6 @@ def is_sending() -> bool:
     return get_value(_SENDING) is True
 
 
-def untraced() -> AbstractContextManager[None]:
+def untraced() -> Within:
     """A block in which nobody else traces an HTTP call."""
-    return within(set_value(SUPPRESSED, True))
+    return Within(set_value(SUPPRESSED, True))
