@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from narrows import refusals
+from narrows import decisions, refusals
 from narrows.admission import AUTH_UNSET, authenticate, closed
 from narrows.errors import ContractViolation, PluginError
 from narrows.explaining import explained
@@ -18,11 +18,12 @@ from narrows.pipeline import serve, unless_cut
 from narrows.recording import leave
 from narrows.run import Run
 from narrows.scraping import scraped
-from narrows.types import Denial, Json, Reply
+from narrows.types import Denial, Json, Principal, Reply
 
 CHAT = "/v1/chat/completions"
 MODELS = "/v1/models"
 EXPLAIN = "/v1/explain"
+DECISIONS = "/v1/decisions"
 METRICS = "/metrics"
 LIVE = "/health/live"
 READY = "/health/ready"
@@ -31,6 +32,7 @@ _METHODS: Mapping[str, tuple[str, ...]] = {
     CHAT: ("POST",),
     EXPLAIN: ("POST",),
     MODELS: ("GET", "HEAD"),
+    DECISIONS: ("GET", "HEAD"),
     METRICS: ("GET", "HEAD"),
     LIVE: ("GET", "HEAD"),
     READY: ("GET", "HEAD"),
@@ -44,7 +46,7 @@ _NOT_AFTER_THE_STOP = frozenset({CHAT, EXPLAIN, READY})
 async def answer(run: Run, started: Callable[[], bool]) -> AsyncIterator[Reply]:
     """The reply to one request, whatever its path."""
     path, method = run.inbound.path, run.inbound.method
-    allowed = _METHODS.get(path)
+    allowed = _METHODS.get(DECISIONS if _below_decisions(path) else path)
     stopping = run.engine.stopping
     with stopping.flight(run):
         if allowed is not None and method in allowed and path == CHAT and started() and not stopping.began:
@@ -86,11 +88,18 @@ async def _reply(run: Run, allowed: tuple[str, ...] | None, started: bool) -> Re
         return await scraped(run)
     if path == EXPLAIN:
         return _json(run, 200, await explained(run))
-    return await _models(run)
+    principal = await _principal(run)
+    if isinstance(principal, Denial):
+        return refusals.reply(run, principal)
+    return _models(run, principal) if path == MODELS else await _decisions(run, principal)
 
 
-async def _models(run: Run) -> Reply:
-    """OpenAI's list: only the routes that this caller may see and has a target on."""
+def _below_decisions(path: str) -> bool:
+    return path.startswith(f"{DECISIONS}/")
+
+
+async def _principal(run: Run) -> Principal | Denial:
+    """Who is calling."""
     try:
         denial = await authenticate(run)
     except ContractViolation as violation:
@@ -98,8 +107,23 @@ async def _models(run: Run) -> Reply:
     except PluginError as error:
         denial = refusals.failed(error)
     if denial is not None or run.caller is None:
-        return refusals.reply(run, denial or Denial("unauthenticated", "nobody is calling"))
-    principal = run.caller.principal
+        return denial or Denial("unauthenticated", "nobody is calling")
+    return run.caller.principal
+
+
+async def _decisions(run: Run, principal: Principal) -> Reply:
+    """The caller's own decisions: a page, or the one that the path names."""
+    reads, reader, path = run.engine.reads, run.engine.recorders.reader, run.inbound.path
+    if _below_decisions(path):
+        key = path.removeprefix(f"{DECISIONS}/")
+        found = await decisions.one(reads, reader, run.snapshot, principal, key)
+    else:
+        found = await decisions.page(reads, reader, run.snapshot, principal, run.inbound.query)
+    return refusals.reply(run, found) if isinstance(found, Denial) else _told(run, 200, found)
+
+
+def _models(run: Run, principal: Principal) -> Reply:
+    """OpenAI's list: only the routes that this caller may see and has a target on."""
     visible = [
         name
         for name, route in run.snapshot.routes.items()
@@ -110,4 +134,8 @@ async def _models(run: Run) -> Reply:
 
 
 def _json(run: Run, status: int, document: Json) -> Reply:
-    return Reply.whole(status, msgspec.json.encode(document), (refusals.JSON, *refusals.common(run)))
+    return _told(run, status, msgspec.json.encode(document))
+
+
+def _told(run: Run, status: int, body: bytes) -> Reply:
+    return Reply.whole(status, body, (refusals.JSON, *refusals.common(run)))

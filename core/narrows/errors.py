@@ -49,6 +49,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "auth_unset": 503,
         "not_started": 503,
         "stopping": 503,
+        "ledger_unavailable": 503,
         "upstream_timeout": 504,
         "deadline": 504,
     }
@@ -63,6 +64,7 @@ TEMPORARY: frozenset[str] = frozenset(
         "budget_unverifiable",
         "not_started",
         "stopping",
+        "ledger_unavailable",
     }
 )
 """Codes that carry Retry-After instead of `x-should-retry: false`: the same request may be served a little later."""

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeAlias
 
 from narrows.attributes import CALLER_SOURCES, Reader, Said
 from narrows.calls import Impl
 from narrows.candidates import Pool
 from narrows.constraints import Provider
+from narrows.decision import Facts
 from narrows.demands import Rule, attribute_rules, is_free
 from narrows.errors import Problem
 from narrows.failover import FailoverRule
 from narrows.registry import Implementations
 from narrows.request import Request
-from narrows.types import Principal, Target
+from narrows.types import LabelValue, Principal, Target
 from narrows.upstream import Origin
 
 _FREE_CACHED = 10_000
+Described: TypeAlias = tuple[Mapping[str, Mapping[str, LabelValue]], Mapping[str, Facts]]
+"""Labels and facts of targets, by their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,7 @@ class Route:
     silence_refused: frozenset[str]
     _granted: dict[str, int] = field(default_factory=dict)
     _free: dict[tuple[str, str, str], bool] = field(default_factory=dict)
+    _described: dict[int, Described] = field(default_factory=dict)
 
     def granted(self, principal: Principal) -> int:
         """The mask of the targets that this caller may use."""
@@ -73,9 +79,18 @@ class Route:
             return self.pool.full
         mask = self._granted.get(principal.name)
         if mask is None:
-            mask = self.pool.mask_of(lambda target: _granted(principal, target))
+            mask = self.pool.mask_of(lambda target: may_use(principal, target))
             self._granted[principal.name] = mask
         return mask
+
+    def described(self, granted: int) -> Described:
+        """What the granted targets declare, as every decision tells it. Built once for each set of grants."""
+        known = self._described.get(granted)
+        if known is None:
+            targets = tuple(self.pool.members(granted))
+            labels = MappingProxyType({target.name: target.labels for target in targets})
+            known = self._described[granted] = (labels, MappingProxyType({t.name: _facts(t) for t in targets}))
+        return known
 
     def forbidden(self, reader: Reader, caller: Caller, request: Request, said: Said) -> tuple[str, str] | None:
         """The first (attribute, value) that this caller says and may not: neither free nor granted. Raises RuleFailed."""
@@ -135,7 +150,12 @@ class Snapshot:
         return Caller(Principal(name, may_say=self.stranger.principal.may_say))
 
 
-def _granted(principal: Principal, target: Target) -> bool:
+def may_use(principal: Principal, target: Target) -> bool:
+    """Is the caller granted this target?"""
     if principal.targets is not None and target.name not in principal.targets:
         return False
     return principal.providers is None or target.provider in principal.providers
+
+
+def _facts(target: Target) -> Facts:
+    return Facts(target.capabilities, target.context_window, target.max_output_tokens, target.price)
