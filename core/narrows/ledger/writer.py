@@ -22,7 +22,7 @@ from narrows.ledger.reading import Gap, LedgerUnavailable
 from narrows.types import Maybe
 
 log = logging.getLogger("narrows.ledger")
-BATCH: Final = 500
+BATCH: Final = 2_000
 BATCH_SECS: Final = 0.05
 """How long a batch is gathered. A row is readable this much, and the time of one commit, after its answer."""
 FIRST_RETRY_SECS: Final = 0.1
@@ -79,7 +79,7 @@ class Writer:
         self._end_by = 0.0
         self._open = False
         self._batch: deque[Entry] = deque()  # taken, not recorded
-        self._recorded: list[Entry] = []  # recorded, not flushed
+        self._recorded = 0  # by the sink, which has yet to flush them
         self._gaps: deque[Gap] = deque()
         self._unflushed = False
         self._kept = 0  # by the last try
@@ -118,7 +118,7 @@ class Writer:
         except BaseException as error:  # noqa: BLE001 - SystemExit and its kin; a traceback on stderr may hold content
             self._failed(error, True)
         finally:
-            self.queue.abandon()  # nothing is left of it after a normal end
+            self.queue.abandon()  # what could not be written counts as dropped
             self._tried.set()
             self._ended.set()
 
@@ -128,8 +128,8 @@ class Writer:
         while not (self._stopping.is_set() and self._clock() >= self._end_by):
             stopping = self._stopping.is_set()
             self._gaps.extend(self.queue.gaps(final=stopping))
-            if not self._recorded:  # what failed once waits behind what is new
-                self._batch.extendleft(reversed(self.queue.take(BATCH - len(self._batch))))
+            new = self.queue.take(BATCH - len(self._batch))
+            self._batch.extendleft(reversed(new))  # what failed once waits behind what is new
             if self._open and not (self._batch or self._gaps or self._unflushed):
                 if stopping:
                     break
@@ -153,7 +153,11 @@ class Writer:
         await self._end()
 
     async def _write(self) -> None:
-        """Write what is in hand, and say so only when it is flushed. Raises whatever the sink raises."""
+        """Write what is in hand, and say so only when it is flushed. Raises whatever the sink raises.
+
+        While a sink cannot flush, it goes on recording: what waits should be rows, which are few objects, and not
+        decisions, which are many. Thousands of these would make each collection of garbage a pause for everybody.
+        """
         self._kept = 0
         if not self._open:
             await self._answer(self._sink.open())
@@ -167,9 +171,8 @@ class Writer:
         if self._unflushed:
             await self._answer(self._sink.flush())
             self._unflushed = False
-            self.queue.done(len(self._recorded))
-            self._kept = len(self._recorded)
-            self._recorded.clear()
+            self.queue.done(self._recorded)
+            self._kept, self._recorded = self._recorded, 0
         if failure is not None:
             raise failure
 
@@ -188,7 +191,7 @@ class Writer:
                     break  # it is not one decision that fails, it is the store
             else:
                 kept += 1
-                self._recorded.append(entry)
+                self._recorded += 1
                 self._unflushed = True
                 self._strikes.pop(entry.decision.id, None)
                 self._breathe()
@@ -238,9 +241,6 @@ class Writer:
             self._stopping.wait(secs)
 
     async def _end(self) -> None:
-        while more := self.queue.take(BATCH):
-            self._batch.extend(more)
-        self.queue.lost([*self._recorded, *self._batch], "write_failed")
         if self._open:
             try:
                 await self._answer(self._sink.close())

@@ -11,6 +11,7 @@ SQLite in WAL mode, written in batches by one thread. Source: DESIGN section 10,
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -28,6 +29,8 @@ from narrows_plugins.record.sql.rows import attempt_rows, decision_row
 from narrows_plugins.record.sql.store import Store
 
 SQLITE: Final = "sqlite:///"
+BATCH: Final = 500
+"""The most decisions of one transaction."""
 POSTGRES: Final = ("postgresql", "postgres")
 EXAMPLE: Final = "write one like sqlite:///narrows.db"
 """For errors, none of which repeats the URL: it may hold a password."""
@@ -55,7 +58,7 @@ class Sql(Sink):
     """`sqlite:///FILE`, relative to the working directory; `sqlite:////…` is absolute. PostgreSQL comes later."""
 
     _store: Store | None = PrivateAttr(default=None)
-    _rows: dict[str, list[Row]] = PrivateAttr(default_factory=dict)  # taken, and not flushed yet; by table
+    _batches: deque[dict[str, list[Row]]] = PrivateAttr(default_factory=deque)  # not written yet; rows by table
 
     @property
     def path(self) -> Path:
@@ -79,7 +82,7 @@ class Sql(Sink):
         """Make the file or bring it up to date, and begin a run. Raises NarrowsError where that can never work here,
         LedgerUnavailable where the file is locked or the disk is full."""
         check_place(self.path)
-        self._rows.clear()
+        self._batches.clear()
         self._store = Store(self.path, self._store.run if self._store is not None else None)
         try:
             self._store.open()
@@ -102,16 +105,17 @@ class Sql(Sink):
         self._put(schema.gaps, {"id": uuid4().hex, **asdict(gap)})
 
     def flush(self) -> None:
-        """One transaction. However often it is tried, nothing is written twice."""
+        """In transactions of a bounded size. However often it is tried, nothing is written twice."""
         if self._store is None:
             raise NarrowsError("the ledger is not open")
-        self._store.write(self._rows)
-        self._rows.clear()
+        while self._batches:
+            self._store.write(self._batches[0])
+            self._batches.popleft()
 
     def close(self) -> None:
         """End the run, unless something could not be written: then the next start leaves a gap."""
         if self._store is not None:
-            self._store.close(complete=not self._rows)
+            self._store.close(complete=not self._batches)
 
     # ---- outside of it -----------------------------------------------------------------------------------------
 
@@ -121,4 +125,6 @@ class Sql(Sink):
 
     def _put(self, table: Table, *rows: Row) -> None:
         if rows:
-            self._rows.setdefault(table.name, []).extend(rows)
+            if not self._batches or len(self._batches[-1].get(schema.decisions.name, ())) >= BATCH:
+                self._batches.append({})
+            self._batches[-1].setdefault(table.name, []).extend(rows)
