@@ -184,7 +184,8 @@ class Sink(Block, ABC):
         """A stretch of time of which decisions are missing, because the queue was full for one."""
 
     def flush(self) -> Maybe[None]:
-        """At the end of a batch: what was taken must be kept now. Called again, alone, after it has raised."""
+        """At the end of a batch: what was taken must be kept now. Called again after it has raised; more may have been
+        recorded in between, as many as the queue holds."""
 
     def close(self) -> Maybe[None]:
         """At the stop. Nothing is called after it but `open`."""
