@@ -27,14 +27,15 @@ async def leave(run: Run) -> None:
     run.ended_at = run.engine.clock()
     with anyio.move_on_after(LEAVE_SECS, shield=True):
         await run.close_upstream()
-        _settle(run)
-        if run.recorded:
-            decision = decided(run)
-            run.engine.recorders.offer(decision, run.snapshot.canonical)
-            run.engine.metrics.decided(decision, run.timings())
-            offered = run.route.pool.names(run.granted) if run.route else ()
-            left = run.candidates
-            run.span.end(decision, offered, () if left is None else left._pool.names(left._mask))
+    _settle(run)  # also where a provider's body does not close in time: money and record do not wait for it
+    if run.recorded:
+        decision = decided(run)
+        run.engine.recorders.offer(decision, run.snapshot.canonical)
+        run.engine.metrics.decided(decision, run.timings())
+        offered = run.route.pool.names(run.granted) if run.route else ()
+        left = run.candidates
+        run.span.end(decision, offered, () if left is None else left._pool.names(left._mask))
+        with anyio.move_on_after(LEAVE_SECS, shield=True):
             for impl in run.snapshot.implementations.of("record"):  # after the span: it ends with the last byte
                 if not isinstance(impl.owner, Sink):
                     await _record(run, impl, decision)

@@ -126,9 +126,11 @@ class Run:
 
     async def close_upstream(self) -> None:
         """Close what is still open upstream, and write the row of a call that nobody waits for any more."""
-        await self.close_upstream_quietly()
-        if self.exchange is not None:
-            self.exchange.abandon()
+        try:
+            await self.close_upstream_quietly()
+        finally:
+            if self.exchange is not None:
+                self.exchange.abandon()
 
     async def close_upstream_quietly(self) -> None:
         """Close it, and leave the row to who knows more."""
