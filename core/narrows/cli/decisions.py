@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from narrows.cli.output import FINDING, document, fail, problems_of, refuse, say, tell
+from narrows.cli.output import FINDING, document, fail, problems_of, refuse, say, tell, working
 from narrows.errors import ConfigError
 from narrows.ledger import Gap, LedgerUnavailable, Query, Reader
 from narrows.ledger.reading import MOST
@@ -83,8 +83,9 @@ def _show_one(reader: Reader, key: str, *, as_json: bool) -> None:
 
 
 def _show_several(reader: Reader, query: Query, *, as_json: bool) -> None:
-    found, behind = _pages(reader, query)
-    gaps = _gaps(reader, query.since, found[-1]["ts"] if behind is not None else None)
+    with working("Reading the ledger", quiet=as_json):
+        found, behind = _pages(reader, query)
+        gaps = _gaps(reader, query.since, found[-1]["ts"] if behind is not None else None)
     if as_json:
         document({"data": [dict(row) for row in found], "gaps": [asdict(gap) for gap in gaps], "next": behind})
     elif not found and not gaps:
