@@ -58,8 +58,8 @@ def ledger() -> str:
 
 def bare(built: Gateway) -> None:
     """The same gateway without its record and its metrics."""
-    type(built.engine.recorders).offer = lambda *_: None  # type: ignore[method-assign, assignment]
-    type(built.engine.metrics).decided = lambda *_: None  # type: ignore[method-assign, assignment]
+    type(built.engine.recorders).offer = lambda *_: None  # type: ignore[method-assign]
+    type(built.engine.metrics).decided = lambda *_: None  # type: ignore[method-assign]
 
 
 gateway = Gateway.from_text(configuration(os.environ.get("BENCH_MODEL", "bench")) + ledger())

@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from benchmarks.throughput import Server, bench, body, load
 
@@ -57,7 +58,7 @@ def locked(work: Path, model: str, request: bytes, rounds: int, seconds: float, 
     with running({"NARROWS_LEDGER": str(file)}, PORT, model, request):
         load(work, PORT, connections, 2.0)
         for number in range(rounds):
-            found = {}
+            found: dict[bool, dict[str, Any]] = {}
             for held in (number % 2 == 0, number % 2 == 1):
                 if held:
                     with lock(file):

@@ -60,7 +60,7 @@ class Notes(Sink):
         return self._note("open")
 
     @hookimpl
-    def record(self) -> Any:
+    def record(self) -> Any:  # type: ignore[override]  # as hooks may
         """Noted; it takes fewer arguments than it is offered."""
         return self._note("record")
 
@@ -101,7 +101,7 @@ def clean() -> None:
 
 
 def made(more: str = "", kinds: dict[str, type[Block]] | None = None) -> Gateway:
-    known = {"sinks.notes": Notes, "plugins.free": Free, **(kinds or {})}
+    known: dict[str, type[Block]] = {"sinks.notes": Notes, "plugins.free": Free, **(kinds or {})}
     return Gateway.from_text(CONFIG + more, kinds=known, open_access=True)
 
 
@@ -230,7 +230,7 @@ async def test_the_first_sink_that_can_be_read_is_and_memory_where_none_can() ->
         assert gateway.engine.recorders.reader.policy(gateway.policy) == gateway.snapshot.canonical
     Notes.read = Elsewhere()
     async with gateway:
-        assert gateway.engine.recorders.reader is Notes.read
+        assert id(gateway.engine.recorders.reader) == id(Notes.read)
 
 
 def test_offering_costs_microseconds_and_memory_keeps_the_last_thousand() -> None:

@@ -18,7 +18,6 @@ import pytest
 from narrows import Gateway, Query
 from narrows.server import Application
 from narrows.testing import RecordingProvider
-from narrows_plugins.record.sql import database
 from tests.core.ledger.support import until
 from tests.e2e.support import CHAT, Serve, chat, logged, plain_client
 from tests.plugins.record.sql.support import locked, opened, rows, run
@@ -137,14 +136,14 @@ def pragma(path: Path) -> Iterator[dict[str, Any]]:
     connect = sqlite3.connect
 
     def connected(place: Any, **options: Any) -> sqlite3.Connection:
-        connection = connect(place, **options)
+        connection: sqlite3.Connection = connect(place, **options)
         if place == path and "isolation_level" in options:  # the sink's, not a test's own
             for name, value in told.items():
                 connection.execute(f"PRAGMA {name} = {value}")
         return connection
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database.sqlite3, "connect", connected)
+        patch.setattr("narrows_plugins.record.sql.database.sqlite3.connect", connected)
         yield told
 
 

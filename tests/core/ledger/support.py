@@ -31,8 +31,8 @@ class Kept:
     """A sink that keeps what it is given, in the order of the calls, and raises what a test put before a method."""
 
     calls: list[tuple[str, object]] = field(default_factory=list)
-    raises: dict[str, Callable[[object], BaseException | None]] = field(default_factory=dict)
-    answers: dict[str, Callable[[object], object]] = field(default_factory=dict)
+    raises: dict[str, Callable[[Any], BaseException | None]] = field(default_factory=dict)
+    answers: dict[str, Callable[[Any], object]] = field(default_factory=dict)
     threads: set[int] = field(default_factory=set)
 
     def open(self) -> Any:
@@ -59,11 +59,11 @@ class Kept:
 
     def _called(self, method: str, argument: object) -> object:
         self.threads.add(threading.get_ident())
-        error = self.raises.get(method, lambda _: None)(argument)
+        error = self.raises[method](argument) if method in self.raises else None
         if error is not None:
             raise error
         self.calls.append((method, argument))
-        return self.answers.get(method, lambda _: None)(argument)
+        return self.answers[method](argument) if method in self.answers else None
 
 
 @dataclass

@@ -59,8 +59,8 @@ class SqlReader:
         if since is not None:
             asked = asked.where(gaps.c.until >= since)
         with self._connected() as connection:
-            found = connection.execute(asked).all()
-        return tuple(Gap(one.since, one.until, one.count, one.reason) for one in found)
+            found = connection.execute(asked).mappings().all()
+        return tuple(Gap(one["since"], one["until"], one["count"], one["reason"]) for one in found)
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:

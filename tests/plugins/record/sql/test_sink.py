@@ -103,7 +103,7 @@ def test_a_locked_file_fails_soon_and_is_written_once_it_is_free(path: Path) -> 
             for _ in range(2):
                 with pytest.raises(database.LedgerLocked):
                     ledger.flush()
-            assert len(ledger.reader().decisions(Query()).data) == 1  # type: ignore[union-attr]  # readers do not wait
+            assert len(ledger.reader().decisions(Query()).data) == 1  # readers do not wait
         ledger.flush()
     assert rows(path, "SELECT id FROM decisions") == [("dec_0001",), ("dec_0002",)]
 
@@ -124,11 +124,11 @@ def test_a_full_disk_keeps_nothing_of_a_batch_and_everything_later(path: Path, m
     connect = sqlite3.connect
 
     def small(*arguments: Any, **options: Any) -> sqlite3.Connection:
-        connection = connect(*arguments, **options)
+        connection: sqlite3.Connection = connect(*arguments, **options)
         connection.execute(f"PRAGMA max_page_count = {limit['pages']}")
         return connection
 
-    monkeypatch.setattr(database.sqlite3, "connect", small)
+    monkeypatch.setattr("narrows_plugins.record.sql.database.sqlite3.connect", small)
     with opened(path) as ledger:
         fill(ledger, 1)
         for n in range(2, 500):
