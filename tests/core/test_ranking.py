@@ -144,7 +144,7 @@ class Draws(Block):
         return candidates.without(next(iter(candidates)), "odd", "odd") if self._odd(request) else None
 
     def _odd(self, request: Request) -> bool:
-        return request.route == "ruled" and request.ticket % 2 == 1
+        return request.route == "ruled" and bool(request.ticket)
 
 
 KINDS = {"plugins.draws": Draws}
