@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -102,7 +103,7 @@ def site(running: Site, purse: Purse) -> Site:
     return running
 
 
-def charged(site: Site, answer: Scripted, *, route: str = "short", model: str = "a", **body: object) -> AttemptRow:
+def charged(site: Site, answer: Scripted, *, route: str = "short", model: str = "a", **body: Any) -> AttemptRow:
     """The row of one request with that answer. The decision and the settlement agree with it."""
     site.provider.script(model, answer)
     decision = site.decision(site.ask(route, **body))

@@ -9,7 +9,7 @@ import pytest
 
 from narrows import Block, Candidates, ContractViolation, Ranked, Request, Target, hookimpl
 from narrows.candidates import Pool
-from narrows.ranking import MOST_CHARS, MOST_SIGNALS, Tickets, accept_order, accept_reason
+from narrows.ranking import MOST_CHARS, MOST_SIGNALS, Signal, Tickets, accept_order, accept_reason
 from narrows.request import EVERYTHING, ForbiddenRead
 from narrows.testing import failure_answer
 from narrows.types import EMPTY, FailureClass
@@ -34,7 +34,7 @@ def test_a_plain_order_has_no_reason() -> None:
 
 
 def test_words_numbers_and_names_of_targets_are_taken() -> None:
-    signals = {"a": 1, "b_2": -0.5, "c": True, "d": "word", "e": B.name, "f": 2**53}
+    signals: dict[str, Signal] = {"a": 1, "b_2": -0.5, "c": True, "d": "word", "e": B.name, "f": 2**53}
     assert accept_reason("r", CANDIDATES, Ranked([A], "why", signals)) == ("why", signals)
 
 
