@@ -10,7 +10,7 @@ import anyio.to_thread
 import httpx
 import pytest
 from starlette.applications import Starlette
-from starlette.types import Message
+from starlette.types import Message, Receive, Scope, Send
 
 from narrows import Attempt, Body, Gateway, NarrowsMiddleware, Provider, Reply, attach, hookimpl, transport
 from narrows.server import Application
@@ -246,13 +246,16 @@ async def test_the_end_of_the_hosts_lifespan_cuts_what_its_server_left(
         if b"Hello there" in message.get("body", b""):
             flowing.set()
 
+    async def served(scope: Scope, receive: Receive, send: Send) -> None:
+        await app(scope, receive, send)
+
     channel = Channel(httpx.Request("POST", "http://x", json=body()).read(), on_send=seen)
     scope = http_scope(path=f"/llm{CHAT}", headers=[(b"content-type", b"application/json")])
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(app, {"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}, receive, send)
+            tasks.start_soon(served, {"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}, receive, send)
             await started.wait()
-            tasks.start_soon(app, scope, channel.receive, channel.send)
+            tasks.start_soon(served, scope, channel.receive, channel.send)
             await flowing.wait()
             stop.set()
     assert stopped.is_set()
