@@ -46,7 +46,8 @@ class Page:
 @dataclass(frozen=True, slots=True)
 class Gap:
     """A stretch of time of which decisions are missing. `since`, `until`: seconds since 1970. `count` None: nobody
-    knows. `reason`: a closed word ("queue_full", "not_stopped", "write_failed")."""
+    knows. `reason`: a closed word: "queue_full", "unauthenticated" (more requests of nobody than have a share),
+    "write_failed", "not_stopped" (a process was killed)."""
 
     since: float
     until: float
