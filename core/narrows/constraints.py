@@ -235,6 +235,7 @@ class CheckedConfig:
     targets: Mapping[str, Target]
     routes: Mapping[str, tuple[str, ...]]
     attributes: Mapping[str, frozenset[str]]
+    route: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,4 +243,3 @@ class Services:
     """What `start` is given. `clock`: monotonic seconds."""
 
     clock: Callable[[], float]
-    route: str | None = None

@@ -139,10 +139,10 @@ class Writer:
             try:
                 await self._write()
             except Exception as error:  # noqa: BLE001 - a third party's code; whatever it raises, it is asked again
-                self._fail(error)
                 if not self._open and not self._tried.is_set() and not isinstance(error, LedgerUnavailable):
-                    self.refusal = error
+                    self.refusal = error  # told by who starts it
                     break
+                self._fail(error)
                 self._tried.set()
                 if self._kept:
                     delay = FIRST_RETRY_SECS  # the store is there

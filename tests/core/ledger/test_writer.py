@@ -135,7 +135,7 @@ def test_a_sink_that_is_unavailable_is_opened_again_and_one_that_cannot_work_is_
         else:
             assert run.writer.refusal is error
             run.stop()
-            assert kept.calls == []
+            assert (kept.calls, run.failures) == ([], [])
 
 
 def test_a_stop_is_bounded_and_what_is_left_is_counted() -> None:
