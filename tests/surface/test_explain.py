@@ -15,12 +15,12 @@ from tests.surface.world import RAISED
 
 KEYS = {"outcome", "status", "code", "policy", "route", "principal", "attributes", "demands", "targets", "closest",
         "order", "tokens", "cost_micro_usd"}  # fmt: skip
-MORE = {"message", "decision", "unpriced"}
+MORE = {"message", "decision", "unpriced", "rank"}
 BOUNDS = {"at_least", "at_most"}
 
 
 def assert_shape(found: dict[str, Any]) -> None:
-    """Exactly the keys of INTERFACES (and two more), each of its type."""
+    """Exactly the keys of INTERFACES (and a few more), each of its type."""
     assert found.keys() == KEYS | MORE
     assert found["outcome"] in ("eligible", "refused")
     assert found["status"] == (200 if found["outcome"] == "eligible" else STATUS[found["code"]])
@@ -41,6 +41,8 @@ def assert_shape(found: dict[str, Any]) -> None:
         assert found["closest"].keys() == {"target", "blocked_by"}
         assert found["closest"]["blocked_by"]
     assert isinstance(found["order"], list)
+    ranked = {"algorithm": "ordered", "reason": "", "signals": {}}
+    assert found["rank"] == (ranked if found["outcome"] == "eligible" else None)
     for name in ("tokens", "cost_micro_usd"):
         assert found[name].keys() == BOUNDS
         assert 0 <= found[name]["at_least"] <= found[name]["at_most"]
