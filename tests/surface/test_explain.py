@@ -74,6 +74,7 @@ def test_a_served_request_exactly(site: Site) -> None:
         ],
         "closest": None,
         "order": ["eu"],
+        "rank": {"algorithm": "ordered", "reason": "", "signals": {}},
         "tokens": {"at_least": 2, "at_most": 48},
         "cost_micro_usd": {"at_least": 0, "at_most": 0},
         "unpriced": ["eu"],
