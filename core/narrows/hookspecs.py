@@ -80,8 +80,8 @@ class Hooks:
 
     @hookspec
     def record(self, decision: Decision) -> Maybe[None]:
-        """Keep the decision. Called after the last byte, off the request path. An exception is counted and logged and
-        never touches the response."""
+        """Keep the decision. Called after the last byte, off the request path; of a `Sink` in a thread of its own, again
+        where it failed. An exception is counted and logged and never touches the response."""
         raise NotImplementedError
 
     @hookspec
