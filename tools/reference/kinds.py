@@ -11,7 +11,6 @@ from tools.reference.fields import fields_table
 from tools.reference.text import needed, table
 
 WITHOUT_A_BLOCK = {
-    "authenticators.host": '`[auth] mode = "host"` turns it on.',
     "authenticators.keys": "The core makes it of `[keys.NAME]`.",
     "constraints.capability": "It stands on every route. No block names it.",
     "constraints.context_window": "It stands on every route. No block names it.",
