@@ -158,9 +158,9 @@ def _keys(report: Report) -> None:
                 _contradiction(report, (*path, "sha256"), f"this is the hash of key {other!r} too",
                                "Give each caller a key of its own: `narrows keygen`.")  # fmt: skip
     value = report.tree.table("server").get("metrics_key_sha256")
-    other = owners.get(value.lower()) if isinstance(value, str) else None
-    if other is not None:
-        _contradiction(report, ("server", "metrics_key_sha256"), f"this is the hash of key {other!r} too",
+    owner = owners.get(value.lower()) if isinstance(value, str) else None
+    if owner is not None:
+        _contradiction(report, ("server", "metrics_key_sha256"), f"this is the hash of key {owner!r} too",
                        "Give whoever scrapes a key that opens nothing else: `narrows keygen`.")  # fmt: skip
 
 
