@@ -32,7 +32,8 @@ RETRY_CAP_SECS = 10.0
 """The longest wait before a repeat; a provider that asks for more is repeated after this or left."""
 
 LATE = Classified(FailureClass.TIMEOUT, evidence="deadline")
-BROKEN = Classified(FailureClass.INVALID_REQUEST, evidence="contract violation")
+BROKEN = Classified(FailureClass.INVALID_REQUEST, evidence="contract_violation")
+_EVIDENCE = re.compile(r"[a-z][a-z0-9_]{0,31}|")
 
 
 async def dispatched(run: Run) -> Reply | Denial:
