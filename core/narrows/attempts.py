@@ -6,6 +6,7 @@ here can add one. Source: DESIGN sections 2 and 6.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -19,7 +20,7 @@ from narrows.calls import Impl
 from narrows.candidates import Candidates
 from narrows.errors import ContractViolation, Passing, PluginError
 from narrows.exchange import Barred, Exchange, Outgoing
-from narrows.failover import Disposition, Next, Retry, Stop, disposition, merge, next_step
+from narrows.failover import UNANSWERED, Disposition, Next, Retry, Stop, disposition, merge, next_step
 from narrows.outcomes import Answered, Failed, judged
 from narrows.request import Sizes
 from narrows.run import Run
@@ -144,16 +145,27 @@ def classified(run: Run, failure: Failure, target: Target, span: AttemptSpan) ->
             if answer is not None and not _is_verdict(answer):
                 said = "it returned neither a Classified of a known class nor None"
                 raise calls.violated(ContractViolation(impl.plugin, "classify_error", said))
+            answer = _worded(cast(Classified | None, answer))
         except (PluginError, ContractViolation):
             all_judged = False
             answer = Classified(FailureClass.INVALID_REQUEST, evidence=f"plugin {impl.plugin} failed")
         if answer is not None:
-            answers.append((impl.plugin, cast(Classified, answer)))
+            answers.append((impl.plugin, answer))
     verdict = merge(answers)
     for plugin, answer in answers:
         if all_judged and failover_moves(answer) and not failover_moves(verdict):
             calls.overruled(plugin, str(answer.failure_class), str(verdict.failure_class))
     return verdict
+
+
+def _worded(answer: Classified | None) -> Classified | None:
+    """The answer, with its evidence one short word: it is kept with the attempt, and a text may be the vendor's."""
+    if answer is None:
+        return None
+    evidence: object = answer.evidence
+    if evidence == UNANSWERED or not isinstance(evidence, str) or not _EVIDENCE.fullmatch(evidence):
+        return replace(answer, evidence="other")
+    return answer
 
 
 def _is_verdict(answer: object) -> bool:

@@ -58,7 +58,8 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """What a failure is. `retry_after`: seconds. `evidence`: which kind of proof decided, never text of the body."""
+    """What a failure is. `retry_after`: seconds. `evidence`: which kind of proof decided, one word of at most 32 of a-z,
+    0-9 and _, never text of the body; anything else is recorded as "other"."""
 
     failure_class: FailureClass
     endpoint_dead: bool = False
@@ -135,8 +136,8 @@ class Inbound:
         found = [value for key, value in self.headers if key == name]
         return ", ".join(found) if found else None
 
-    def __repr__(self) -> str:  # header values may be credentials
-        return f"<Inbound {self.method} {self.path}>"
+    def __repr__(self) -> str:  # header values may be credentials, and a path any text of a caller's
+        return f"<Inbound of {len(self.headers)} headers>"
 
 
 @dataclass(frozen=True, slots=True)

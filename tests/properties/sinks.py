@@ -218,10 +218,11 @@ class Rig:
 
     def _objects(self) -> Sequence[object]:
         gateway = self.gateway
+        inbound = Inbound(canary("m"), f"/{canary('path')}", HEADERS, canary("peer"), canary("user"), canary("query"))
         reader = gateway.engine.recorders.reader
         return (
             gateway, gateway.loaded, gateway.loaded.canonical, gateway.snapshot, gateway.engine, reader, gateway.warnings,
-            reader.decisions(Query()), reader.policy(gateway.policy), reader.gaps(), *gateway.loaded.blocks,
+            reader.decisions(Query()), reader.policy(gateway.policy), reader.gaps(), *gateway.loaded.blocks, inbound,
         )  # fmt: skip
 
 

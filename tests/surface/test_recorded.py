@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from narrows import Block, Denial, Request, hookimpl
+from narrows import Block, Classified, Denial, Failure, Request, hookimpl
 from narrows.decision import CLIP, Decision, clipped, session_digest
 from narrows.testing import Answer, failure_answer
 from narrows.types import FailureClass
@@ -64,6 +64,9 @@ max_cost_per_request = 0.01
 
 [plugins.purse]
 kind = "purse"
+
+[plugins.echoes]
+kind = "echoes"
 
 [providers.vendor]
 kind = "openai_compatible"
@@ -137,6 +140,18 @@ constraints = ["small", "ours"]
 """
 
 
+class Echoes(Block):
+    """A classifier of a third party's that gives the vendor's own text, or our own word, for its evidence."""
+
+    @hookimpl
+    def classify_error(self, failure: Failure) -> Classified | None:
+        """What the vendor says, as evidence."""
+        said = failure.body.decode()
+        if failure.phase != "response" or "ECHO" not in said:
+            return None
+        return Classified(FailureClass.CONTENT_POLICY, evidence=json.loads(said)["error"]["message"])
+
+
 class Purse(Block):
     """Has no money for who says `act: broke`."""
 
@@ -148,7 +163,7 @@ class Purse(Block):
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[Site]:
-    with opened("asyncio", TEXT, kinds={"plugins.purse": Purse}) as site:
+    with opened("asyncio", TEXT, kinds={"plugins.purse": Purse, "plugins.echoes": Echoes}) as site:
         yield site
 
 
@@ -347,6 +362,25 @@ def test_a_refusal_keeps_none_of_the_callers_words(site: Site) -> None:
     assert decision.message.startswith("0 of 4 targets")
     d, decision = asked(site, "chat", [("x-region", "us"), ("act", "broke")])
     assert (d["code"], d["order"], decision.message) == ("rate_limited", [], "")
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("ECHO of the vendor's text", "other"),
+        ("unanswered", "other"),
+        ("", ""),
+        ("a_word", "a_word"),
+        ("w" * 33, "other"),
+    ],
+)
+def test_evidence_is_a_word(site: Site, said: str, kept: str) -> None:
+    """And `unanswered` is ours: a plugin that answered cannot say that nobody did."""
+    body = {"error": {"message": said, "type": "ECHO"}}
+    site.provider.script("paris", Answer(500, body))
+    d, _ = asked(site, "chat", [("x-region", "eu")])
+    (attempt,) = d["attempts"]
+    assert (attempt["class"], attempt["evidence"]) == ("content_policy", kept)
 
 
 def test_long_names_are_clipped_and_stay_apart() -> None:
