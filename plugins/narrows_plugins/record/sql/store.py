@@ -1,7 +1,7 @@
 """One writer on one file: its connection, its run, its transactions. Used in one thread.
 
-Every failure ends the connection, and the next transaction makes a new one, bringing the file up to date first. So a
-file that was moved, deleted or taken apart underneath is begun again where the configuration says.
+Every failure but a lock ends the connection, and the next transaction makes a new one, bringing the file up to date
+first. So a file that was moved, deleted or taken apart underneath is begun again where the configuration says.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sqlalchemy.dialects.sqlite import insert
 
 from narrows import NarrowsError
 from narrows_plugins.record.sql import runs
-from narrows_plugins.record.sql.database import Row, identity, told, writing
+from narrows_plugins.record.sql.database import LedgerLocked, Row, identity, told, writing
 from narrows_plugins.record.sql.migrations import migrate
 from narrows_plugins.record.sql.schema import SCHEMA, decisions, policies
 
@@ -72,6 +72,8 @@ class Store:
                 connection = self._connected()
                 with connection.begin():
                     yield connection
+        except LedgerLocked:
+            raise  # nothing is wrong with the connection
         except NarrowsError:
             self._disconnect()
             raise
@@ -80,16 +82,25 @@ class Store:
         if self._connection is not None and self._moved():
             self._disconnect()
         if self._connection is None:
-            self._connection = self._engine.connect()
+            self._connection = self._prepared()
+        return self._connection
+
+    def _prepared(self) -> Connection:
+        """A new connection, to a file that is up to date and knows this run."""
+        connection = self._engine.connect()
+        try:
             self._file = identity(self._path)
-            with self._connection.begin():
-                migrate(self._connection)
-                if self.run is None or not runs.is_known(self._connection, self.run):
-                    self.run = runs.begin(self._connection, self._earlier)
+            with connection.begin():
+                migrate(connection)
+                if self.run is None or not runs.is_known(connection, self.run):
+                    self.run = runs.begin(connection, self._earlier)
                 if self._policies:
                     known = list(self._policies.values())
-                    self._connection.execute(insert(policies).on_conflict_do_nothing(), known)
-        return self._connection
+                    connection.execute(insert(policies).on_conflict_do_nothing(), known)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _moved(self) -> bool:
         try:
