@@ -99,10 +99,8 @@ def headers(incomplete: str) -> list[str]:
 
 def _names(group: str, incomplete: str) -> set[str]:
     tables = [document.get(group) for document in _documents()]
-    names = {name for table in tables if isinstance(table, dict) for name in table}
-    return {
-        name for name in names if name.startswith(incomplete) and _PLAIN.fullmatch(name)
-    }  # no shell reads more in it
+    names = {name for table in tables if isinstance(table, dict) for name in table if name.startswith(incomplete)}
+    return {name for name in names if _PLAIN.fullmatch(name)}  # no shell reads more in these
 
 
 def _documents() -> Iterator[dict[str, Any]]:

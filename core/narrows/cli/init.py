@@ -42,8 +42,7 @@ def init(
         fail("--json and - both want stdout.", "Leave one of them out.")
     if file is None:
         file = _answer("File to write", FILE) if asks else FILE
-    if file != STDOUT:
-        _refuse_overwriting(Path(file), force=force, asks=asks)
+    replaces = file != STDOUT and _replaces(Path(file), force=force, asks=asks)
     found = _looked(offline=offline, as_json=as_json)
     if asks and len(found) > 1:
         found = _chosen(found)
@@ -51,7 +50,7 @@ def init(
     if file == STDOUT:
         sys.stdout.buffer.write(text.encode())
         return
-    _write(Path(file), text, force=force or asks)
+    _write(Path(file), text, replaces=replaces)
     _report(file, found, as_json=as_json)
 
 
@@ -100,19 +99,24 @@ def _answer(question: str, default: str) -> str:
     return line.strip() or default
 
 
-def _refuse_overwriting(path: Path, *, force: bool, asks: bool) -> None:
+def _replaces(path: Path, *, force: bool, asks: bool) -> bool:
+    """Is there a file, and may it be overwritten? Ends the command where there is one that may not."""
     if path.is_dir():
         fail(f"{path} is a directory.", f"Name a file in it: `narrows init {path / FILE}`.")
-    if not path.exists() or force:
-        return
-    if asks and _answer(f"{path} exists. Overwrite it? yes or no", "no").lower() in ("y", "yes"):
-        return
-    fail(f"{path} exists, and is left as it is.", "Name another file, or overwrite it with --force.")
+    there = path.exists()
+    if there and not force and not (asks and _agreed(path)):
+        fail(f"{path} exists, and is left as it is.", "Name another file, or overwrite it with --force.")
+    return there or force
 
 
-def _write(path: Path, text: str, *, force: bool) -> None:
+def _agreed(path: Path) -> bool:
+    return _answer(f"{path} exists. Overwrite it? yes or no", "no").lower() in ("y", "yes")
+
+
+def _write(path: Path, text: str, *, replaces: bool) -> None:
     try:
-        with path.open("w" if force else "x", encoding="utf-8", newline="\n") as written:  # x: nobody was faster
+        mode = "w" if replaces else "x"  # x: somebody may be faster
+        with path.open(mode, encoding="utf-8", newline="\n") as written:
             written.write(text)
     except FileExistsError:
         fail(f"{path} exists, and is left as it is.", "Name another file, or overwrite it with --force.")

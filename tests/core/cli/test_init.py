@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import importlib
 import json
 import os
 import pty
@@ -25,6 +26,7 @@ from narrows.cli.init_found import VENDORS, ollama, vendors
 from tests.core.cli.commands import Ran, narrows
 from tests.support.servers import free_port
 
+init_command = importlib.import_module("narrows.cli.init")
 KEY = "sk-canary-4pT9xZ2mQ8vL1nB7"
 
 
@@ -209,6 +211,17 @@ def test_what_is_there_is_not_overwritten_without_force() -> None:
     assert Path("narrows.toml").read_text() == "# mine\n"
     assert narrows("init", "--force").code == 0
     assert checked().code == 0
+
+
+def test_what_appears_meanwhile_is_not_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    def looked(**options: bool) -> list[init_found.Found]:
+        Path("narrows.toml").write_text("# somebody was faster\n")
+        return []
+
+    monkeypatch.setattr(init_command, "_looked", looked)
+    ran = narrows("init")
+    assert (ran.code, ran.stdout) == (2, "")
+    assert Path("narrows.toml").read_text() == "# somebody was faster\n"
 
 
 def test_the_file_on_stdout() -> None:
