@@ -11,7 +11,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from narrows.decisions import AS_IT_IS, BY_TARGET, ROWS
+from narrows.decisions import AS_IT_IS, BY_TARGET, ROWS, granted
 from narrows.ledger import Gap, LedgerUnavailable, Page, Query
 from narrows.ledger.reading import Document
 from narrows.recorders import Recorders
@@ -198,6 +198,35 @@ def test_a_route_that_is_not_granted_any_more_is_not_named(site: Site) -> None:
         assert read(site, "all", f"/{key}")["route"] is None
         regrant(site, "all", routes=None, providers=None)
     assert read(site, "all", f"/{key}")["route"] == "wide"
+
+
+def test_a_target_that_is_not_configured_any_more_is_there_for_who_may_use_all(site: Site) -> None:
+    key = made(site, "all")
+    snapshot = site.gateway.snapshot
+    gone = {name: target for name, target in snapshot.targets.items() if name != "paris"}
+    site.gateway.snapshot = replace(snapshot, targets=gone)
+    assert read(site, "all", f"/{key}")["order"] == ["paris", "ohio"]
+    regrant(site, "all", providers=frozenset({"vendor", "second"}))
+    assert read(site, "all", f"/{key}")["order"] == ["ohio"]
+
+
+def test_what_a_ranker_says_names_no_hidden_target(site: Site) -> None:
+    document = site.probe.of(made(site, "all")).document()
+    document["rank"] = {
+        "algorithm": "x",
+        "reason": "drawn",
+        "signals": {"ohio": 1, "first": "ohio", "paris": 2, "n": 3},
+    }
+    regrant(site, "all", targets=frozenset({"paris"}))
+    snapshot = site.gateway.snapshot
+    told = granted(document, snapshot, snapshot.callers["all"].principal)
+    assert told["rank"] == {"algorithm": "x", "reason": "drawn", "signals": {"paris": 2, "n": 3}}
+
+
+def test_a_key_that_is_not_known_is_left_out(site: Site) -> None:
+    document = site.probe.of(made(site, "all")).document()
+    snapshot = site.gateway.snapshot
+    assert "later" not in granted({**document, "later": ["ohio"]}, snapshot, snapshot.callers["all"].principal)
 
 
 def test_every_key_of_a_decision_is_known_to_the_filter(site: Site) -> None:

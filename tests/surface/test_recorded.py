@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from narrows import Block, Classified, Denial, Failure, Request, hookimpl
-from narrows.decision import CLIP, Decision, clipped, session_digest
+from narrows.decision import Decision
 from narrows.testing import Answer, failure_answer
 from narrows.types import FailureClass
 from tests.surface.support import JSON, Headers, Site, chat, opened
@@ -381,18 +381,3 @@ def test_evidence_is_a_word(site: Site, said: str, kept: str) -> None:
     d, _ = asked(site, "chat", [("x-region", "eu")])
     (attempt,) = d["attempts"]
     assert (attempt["class"], attempt["evidence"]) == ("content_policy", kept)
-
-
-def test_long_names_are_clipped_and_stay_apart() -> None:
-    assert clipped("a" * CLIP) == "a" * CLIP
-    long = [clipped("a" * CLIP + end) for end in ("b", "c")]
-    assert [len(name) for name in long] == [CLIP, CLIP]
-    assert long[0] != long[1]
-
-
-def test_a_sessions_digest_is_the_principals_own() -> None:
-    pairs = [("a", "b"), ("a", "c"), ("ab", ""), ("b", "a"), ('a", "b', "c"), ("a", 'b", "c')]
-    digests = [session_digest(*pair) for pair in pairs]
-    assert digests[2] is None
-    assert len({*digests}) == len(pairs)
-    assert session_digest("a", " b ") == digests[0]
