@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from narrows import Candidates, Consult, Ranker, Request, Sizes, Target
+from narrows import Candidates, Consult, Ranker, Request, Sizes
 from narrows.candidates import Pool
 from narrows.ranking import Signal, accept_order, accept_reason
 from narrows.types import Json
