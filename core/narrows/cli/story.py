@@ -21,7 +21,6 @@ _REASONS: Final[Mapping[str, str]] = {
     "queue_full": "the queue was full",
     "not_stopped": "the gateway was not stopped in order",
     "write_failed": "they could not be written",
-    "unauthenticated": "requests of nobody, more than their share",
     "unauthenticated": "requests of nobody, more than are kept",
 }
 
