@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from narrows.gateway import Gateway
 
 NEVER: Final = math.inf
+TURNS: Final = 10
+"""How often it is asked, at the least, between the cut and hanging up. On a machine that gives the process no time a
+second may be over before the loop has told anybody."""
 
 
 class Connection(Protocol):
@@ -40,7 +43,7 @@ class Draining:
         """`grace`: seconds."""
         self._gateway, self._grace, self._connections, self._clock = gateway, grace, connections, clock
         self._cut_at = self._hang_up_at = self._give_up_at = NEVER
-        self._signals = 0
+        self._signals = self._turns = 0
 
     @property
     def began(self) -> bool:
@@ -63,7 +66,9 @@ class Draining:
         if now >= self._cut_at and self._hang_up_at is NEVER:
             self._gateway.cut()
             self._hang_up_at = now + CUT_SECS
-        if now >= self._hang_up_at and self._give_up_at is NEVER:
+        if self._hang_up_at is not NEVER:
+            self._turns += 1
+        if now >= self._hang_up_at and self._turns > TURNS and self._give_up_at is NEVER:
             for connection in list(self._connections()):
                 connection.transport.abort()
             self._give_up_at = now + LEAVE_SECS

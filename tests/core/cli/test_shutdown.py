@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import httpx
 import pytest
 
-from narrows.cli.draining import Draining
+from narrows.cli.draining import TURNS, Draining
 from narrows.testing import Answer, Hold, RecordingProvider, Stream, event
 from tests.e2e.support import CHAT, PROMPT, Caller, chat
 from tests.support.config import basic_config, write_config
@@ -306,7 +306,18 @@ def test_each_step_has_its_time(stopped: Stopped, draining: Draining) -> None:
         (136.0, True, ["drain", "cut", "abort"]),
     ]:
         stopped.now = now
-        assert (draining.over(), stopped.done) == (over, done), now
+        assert ([draining.over() for _ in range(TURNS)][-1], stopped.done) == (over, done), now
+
+
+def test_a_process_that_gets_no_time_tells_before_it_hangs_up(stopped: Stopped, draining: Draining) -> None:
+    draining.signal()
+    stopped.now = 130.0
+    draining.over()
+    stopped.now = 134.0  # nothing of ours ran meanwhile
+    assert not any(draining.over() for _ in range(TURNS - 1))
+    assert stopped.done == ["drain", "cut"]
+    draining.over()
+    assert stopped.done == ["drain", "cut", "abort"]
 
 
 def test_it_is_over_as_soon_as_nothing_is_in_flight_and_all_is_sent(stopped: Stopped, draining: Draining) -> None:
