@@ -23,7 +23,7 @@ from narrows.types import Maybe
 
 log = logging.getLogger("narrows.ledger")
 BATCH: Final = 2_000
-BATCH_SECS: Final = 0.05
+BATCH_SECS: Final = 0.1
 """How long a batch is gathered. A row is readable this much, and the time of one commit, after its answer."""
 FIRST_RETRY_SECS: Final = 0.1
 LONGEST_RETRY_SECS: Final = 1.0
@@ -31,8 +31,10 @@ TOLD_EVERY_SECS: Final = 60.0
 """A sink that goes on failing is counted each time, and logged once a minute."""
 STRIKES: Final = 3
 """How often one decision may fail while others are kept. It is the decision then, not the store, and it is given up."""
+PACE: Final = 8
 PACE_SECS: Final = 0.00005
-"""A breath after each decision: turning thousands into rows at once would keep the interpreter from the event loop."""
+"""A breath after so many decisions: turning thousands into rows at once would keep the interpreter from the event loop,
+and after each one the switching of threads would cost more than the rows."""
 
 
 class Keeps(Protocol):
@@ -194,7 +196,8 @@ class Writer:
                 self._recorded += 1
                 self._unflushed = True
                 self._strikes.pop(entry.decision.id, None)
-                self._breathe()
+                if kept % PACE == 0:
+                    self._breathe()
         if kept:
             self._strikes.update(entry.decision.id for entry in refused)
             hopeless = [entry for entry in refused if self._strikes[entry.decision.id] >= STRIKES]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import Connection
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.dialects.sqlite import dialect, insert
 
 from narrows import NarrowsError
 from narrows_plugins.record.sql import runs
@@ -21,6 +21,13 @@ from narrows_plugins.record.sql.schema import SCHEMA, decisions, policies
 
 Rows = Mapping[str, Sequence[Row]]
 """Rows to write, by the names of their tables."""
+
+
+_INSERTS = {
+    table.name: str(insert(table).on_conflict_do_nothing().compile(dialect=dialect(paramstyle="named")))
+    for table in SCHEMA.tables.values()
+}
+"""Compiled once, and run with the rows as they are: the work per row is half of what a batch costs."""
 
 
 class Store:
@@ -49,7 +56,7 @@ class Store:
         with self._transaction() as connection:
             for table in SCHEMA.tables.values():
                 if there := rows.get(table.name):
-                    connection.execute(insert(table).on_conflict_do_nothing(), there)
+                    connection.exec_driver_sql(_INSERTS[table.name], there)
             if newest > self._newest and self.run is not None:
                 runs.wrote(connection, self.run, newest)
         self._newest = max(newest, self._newest)
@@ -95,8 +102,7 @@ class Store:
                 if self.run is None or not runs.is_known(connection, self.run):
                     self.run = runs.begin(connection, self._earlier)
                 if self._policies:
-                    known = list(self._policies.values())
-                    connection.execute(insert(policies).on_conflict_do_nothing(), known)
+                    connection.exec_driver_sql(_INSERTS[policies.name], list(self._policies.values()))
         except BaseException:
             connection.close()
             raise
