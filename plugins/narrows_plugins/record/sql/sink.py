@@ -25,7 +25,7 @@ from narrows import CheckedConfig, Decision, Gap, NarrowsError, Problem, Reader,
 from narrows_plugins.record.sql import schema
 from narrows_plugins.record.sql.database import LedgerBroken, LedgerReadOnly, Row, check_place, shown
 from narrows_plugins.record.sql.reading import SqlReader
-from narrows_plugins.record.sql.rows import attempt_rows, decision_row
+from narrows_plugins.record.sql.rows import Documents, attempt_rows, decision_row
 from narrows_plugins.record.sql.store import Store
 
 SQLITE: Final = "sqlite:///"
@@ -58,6 +58,7 @@ class Sql(Sink):
     """`sqlite:///FILE`, relative to the working directory; `sqlite:////…` is absolute. PostgreSQL comes later."""
 
     _store: Store | None = PrivateAttr(default=None)
+    _documents: Documents = PrivateAttr(default_factory=Documents)
     _batches: deque[dict[str, list[Row]]] = PrivateAttr(default_factory=deque)  # not written yet; rows by table
 
     @property
@@ -96,7 +97,7 @@ class Sql(Sink):
     @hookimpl
     def record(self, decision: Decision) -> None:
         """Kept at the next flush."""
-        row, attempts = decision_row(decision), attempt_rows(decision)
+        row, attempts = decision_row(decision, self._documents.encoded(decision)), attempt_rows(decision)
         self._put(schema.decisions, row)
         self._put(schema.attempts, *attempts)
 

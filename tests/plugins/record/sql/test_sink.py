@@ -14,6 +14,7 @@ import pytest
 from narrows import Gap, LedgerUnavailable, NarrowsError, Query
 from narrows.decision import AttemptRow, AttributeValue, Excluded
 from narrows_plugins.record.sql import Sql, database
+from narrows_plugins.record.sql.rows import Documents
 from tests.core.ledger.support import decision
 from tests.plugins.record.sql.support import POLICY, locked, opened, rows, run, sink
 
@@ -61,6 +62,15 @@ def test_a_decision_is_kept_whole_and_in_columns(path: Path) -> None:
     ]
     assert rows(path, "SELECT digest, text FROM policies") == [POLICY]
     assert rows(path, "SELECT since, until, count, reason FROM gaps") == [(1.5, 2.5, None, "not_stopped")]
+
+
+def test_documents_of_one_route_and_of_others_are_each_their_own() -> None:
+    shared, facts = {"eu": {"region": "eu"}}, decision(1).facts
+    made = Documents()
+    for n in range(3_000):
+        labels = shared if n % 2 else {"eu": {"region": f"r{n}"}}  # gone at once: its number is given again
+        one = decision(n, labels=labels, facts=facts if n % 3 else {})
+        assert json.loads(made.encoded(one)) == json.loads(json.dumps(one.document()))
 
 
 def test_the_file_is_the_owners_alone_and_in_wal_mode(path: Path) -> None:
