@@ -17,7 +17,7 @@ from narrows.ledger.reading import Document
 from narrows.recorders import Recorders
 from narrows.testing import Answer
 from tests.surface.keyring import KEYRING, bearer
-from tests.surface.support import JSON, Headers, Site, Way, assert_refused, chat, opened
+from tests.surface.support import JSON, PATIENCE, Headers, Site, Way, assert_refused, chat, opened
 from tests.surface.test_models import bare
 
 PATH: Final = "/v1/decisions"
@@ -29,8 +29,11 @@ D: Final = {
 
 
 @pytest.fixture(scope="module")
-def keyed(way: Way) -> Iterator[Site]:
-    with opened(way, KEYRING, open_access=False) as site:
+def keyed(way: Way, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Two ways with a ledger in a file, two with the memory alone: nobody can tell them apart."""
+    ledger = tmp_path_factory.mktemp("ledger") / "narrows.db"
+    sink = f'\n[sinks.ledger]\nkind = "sql"\nurl = "sqlite:///{ledger}"\n' if way in ("uvicorn", "trio") else ""
+    with opened(way, KEYRING + sink, open_access=False) as site:
         yield site
 
 
@@ -43,15 +46,17 @@ def _site(keyed: Site) -> Iterator[Site]:
 
 
 def made(site: Site, who: str, route: str = "chat", saying: Headers = ()) -> str:
-    """The id of a request of that caller, which is recorded when this returns."""
+    """The id of a request of that caller, which can be read when this returns."""
     response = site.send(chat(route), (JSON, bearer(who), *saying))
-    return site.decision(response).id
+    key = site.decision(response).id
+    assert read(site, who, f"/{key}")["id"] == key
+    return key
 
 
 def read(site: Site, who: str, rest: str = "") -> Any:
-    """What that caller reads there, as soon as it is there: within a second."""
+    """What that caller reads there, as soon as it is there."""
     response = site.get(PATH + rest, [bearer(who)])
-    deadline = time.monotonic() + 1
+    deadline = time.monotonic() + PATIENCE
     while response.status_code == 404 and time.monotonic() < deadline:
         response = site.get(PATH + rest, [bearer(who)])
     assert response.status_code == 200, response.text
@@ -79,6 +84,17 @@ def test_the_caller_reads_what_was_recorded(site: Site) -> None:
     assert found == httpx.Response(200, json=site.probe.of(key).document()).json()
     assert [row["target"] for row in found["excluded"]] == ["ohio", "third"]
     assert ids(read(site, "all"))[0] == key
+
+
+def test_it_can_be_read_within_a_second_of_the_answer(site: Site) -> None:
+    """The best of three: this machine may be busy with something else."""
+    waited = []
+    for _ in range(3):
+        response = site.send(chat(), (JSON, bearer("all")))
+        answered = time.monotonic()
+        read(site, "all", f"/{response.headers['x-narrows-decision']}")
+        waited.append(time.monotonic() - answered)
+    assert min(waited) < 1
 
 
 def test_a_head_is_answered_without_a_body(site: Site) -> None:
@@ -270,6 +286,6 @@ def test_a_store_that_cannot_be_read_is_said_so(site: Site, error: Exception, mo
     for rest in ("", f"/{key}"):
         refused = assert_refused(site.get(PATH + rest, [bearer("all")]), "ledger_unavailable")
         assert "CANARY" not in str(refused)
-    made(site, "all")  # requests are served as before
+    assert site.send(chat(), (JSON, bearer("all"))).status_code == 200  # requests are served as before
     monkeypatch.undo()
     assert read(site, "all", f"/{key}")["id"] == key
