@@ -1,3 +1,3 @@
-"""Plugins of the hook `record`: where decisions are kept. None is built in yet."""
+"""Plugins of the hook `record`: where decisions are kept."""
 
 from __future__ import annotations
