@@ -26,8 +26,9 @@ from narrows import Gateway, NarrowsMiddleware, attach
 from narrows.testing import Answer, RecordingProvider, Refuse
 from tests.e2e.support import plain_client
 from tests.support.servers import serve_asyncio, serve_trio
+from tests.surface.spans import Spans, ident, said
 from tests.surface.support import CHAT, JSON, chat
-from tests.surface.test_spans import INCOMING, Spans, ident, said
+from tests.surface.test_spans import INCOMING
 from tests.surface.world import KINDS, WORLD
 
 Way: TypeAlias = Literal["attach", "middleware", "transport"]

@@ -25,9 +25,9 @@ from tests.core.cli.commands import narrows
 from tests.e2e.support import plain_client
 from tests.support.process import narrows_process
 from tests.surface.keyring import bearer, secret, sha256
+from tests.surface.spans import Spans
 from tests.surface.support import CHAT, EXPLAIN, JSON, MODELS, PROMPT, Headers, Log, Site, Way, chat, opened
 from tests.surface.test_errors import MET
-from tests.surface.test_spans import Spans
 from tests.surface.world import KINDS, RAISED, WORLD
 
 PROVIDERS: Final = "sk-provider-canary-41d7aa"

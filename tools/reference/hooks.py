@@ -33,7 +33,11 @@ def signature(hook: str) -> str:
 def _line(hook: str) -> tuple[str, str, str]:
     doc = _doc(hook)
     none, exception = _NONE.search(doc), _EXCEPTION.search(doc)
-    return f"[`{hook}`](#{anchor(hook)})", none[1] if none else "–", exception[1].removeprefix("is ") if exception else "–"
+    return (
+        f"[`{hook}`](#{anchor(hook)})",
+        none[1] if none else "–",
+        exception[1].removeprefix("is ") if exception else "–",
+    )
 
 
 def _hook(hook: str) -> str:
