@@ -84,14 +84,14 @@ def narrated() -> Gateway:
     from narrows.gateway import Gateway
     from narrows.registry import Registered, Registry
 
-    registry = Registry({f"sinks.{NARRATOR}": Narrator})
-    kind = registry.get("sinks", NARRATOR)
+    registry = Registry({f"plugins.{NARRATOR}": Narrator})
+    kind = registry.get("plugins", NARRATOR)
     if kind is None:
         raise RuntimeError("a registry has every kind it is given")
     text = files("narrows.cli").joinpath(FILE).read_text("utf-8")
     loaded = loads(text, registry, os.environ, FILE)
     narrator = Narrator()
-    entry = Registered(NARRATOR, f"sinks.{NARRATOR}", kind, narrator)
+    entry = Registered(NARRATOR, f"plugins.{NARRATOR}", kind, narrator)
     gateway = Gateway(replace(loaded, blocks=(*loaded.blocks, entry)), open_access=True, standalone=True)
     narrator.watch(gateway.snapshot)
     return gateway

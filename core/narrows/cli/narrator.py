@@ -1,4 +1,4 @@
-"""The demo's sink: one line for each decision, with the calls that the providers themselves have counted."""
+"""The demo's `record`: one line for each decision, with the calls that the providers themselves have counted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 from pydantic import PrivateAttr
 
 from narrows.cli.output import say
-from narrows.constraints import Sink
+from narrows.constraints import Block
 from narrows.decision import Decision
 from narrows.hookspecs import hookimpl
 from narrows.snapshot import Snapshot
@@ -22,8 +22,9 @@ class Counting(Protocol):
         """How many there were, of all models or of one."""
 
 
-class Narrator(Sink):
-    """Tells each decision on stdout."""
+class Narrator(Block):
+    """Tells each decision on stdout. A free plugin, not a sink: it is asked as soon as the request is over, so the calls
+    that it counts are those up to there."""
 
     _snapshot: Snapshot | None = PrivateAttr(None)
 
