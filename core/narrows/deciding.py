@@ -85,16 +85,21 @@ def excluded(candidates: Candidates | None) -> tuple[Excluded, ...]:
     return tuple(row for cut in candidates._cuts for row in candidates._pool.rows(cut))
 
 
+def offered(run: Run) -> tuple[str, ...]:
+    """The names of the targets that the caller is granted on its route, as the file orders them."""
+    return run.route.pool.names(run.granted) if run.route else ()
+
+
+def eligible(run: Run) -> tuple[str, ...]:
+    """The names of those left, as the file orders them."""
+    return run.candidates._pool.names(run.candidates._mask) if run.candidates is not None else ()
+
+
 def ordered(run: Run) -> tuple[str, ...]:
-    """The names of the targets left, in the order they would be tried; none where it was refused before that."""
-    if run.order is None or run.candidates is None:
+    """The names of those left, in the order they would be tried; none where it was refused before that."""
+    if run.order is None:
         return ()
-    pool, left = run.candidates._pool, run.candidates._pool.names(run.candidates._mask)
-    if not run.order:
-        return left
-    first = tuple(pool.targets[place].name for place in run.order)
-    named = frozenset(first)
-    return first + tuple(name for name in left if name not in named)
+    return tuple(target.name for target in run.eligible()) if run.order else eligible(run)
 
 
 def plain(demand: object) -> Json:

@@ -35,6 +35,10 @@ class Excluded:
     code: str
     why: str
 
+    def document(self) -> dict[str, Json]:
+        """The exclusion as JSON."""
+        return {"target": self.target, "constraint": self.constraint, "code": self.code, "why": self.why}
+
 
 @dataclass(frozen=True, slots=True)
 class AttributeValue:
@@ -43,6 +47,10 @@ class AttributeValue:
     values: tuple[str, ...]
     sources: tuple[str, ...]
     assumed: bool = False
+
+    def document(self) -> dict[str, Json]:
+        """The attribute as JSON."""
+        return {"values": list(self.values), "sources": list(self.sources), "assumed": self.assumed}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,29 +183,22 @@ class Decision:
             "route": self.route,
             "session": self.session,
             "request_id": self.request_id,
-            "attributes": {
-                name: {"values": list(said.values), "sources": list(said.sources), "assumed": said.assumed}
-                for name, said in self.attributes.items()
-            },
+            "attributes": {name: said.document() for name, said in self.attributes.items()},
             "demands": [row.document() for row in self.demands],
             "labels": {name: {key: _json(value) for key, value in row.items()} for name, row in self.labels.items()},
             "facts": {name: row.document() for name, row in self.facts.items()},
             "outcome": self.outcome,
             "status": self.status,
             "code": self.code,
-            "excluded": [_excluded(row) for row in self.excluded],
-            "shadow": [_excluded(row) for row in self.shadow],
-            "waived": [_excluded(row) for row in self.waived],
+            "excluded": [row.document() for row in self.excluded],
+            "shadow": [row.document() for row in self.shadow],
+            "waived": [row.document() for row in self.waived],
             "order": list(self.order),
             "rank": {"algorithm": self.algorithm, "reason": self.rank_reason, "signals": dict(self.rank_signals)},
             "attempts": [attempt.document() for attempt in self.attempts],
             "cost_micro_usd": self.cost_micro_usd,
             "blocked_fallback": self.blocked_fallback,
         }
-
-
-def _excluded(row: Excluded) -> Json:
-    return {"target": row.target, "constraint": row.constraint, "code": row.code, "why": row.why}
 
 
 def _json(value: LabelValue) -> Json:

@@ -31,13 +31,8 @@ async def explained(run: Run) -> dict[str, Json]:
         "policy": run.snapshot.policy,
         "route": run.route.name if run.route else None,
         "principal": run.caller.principal.name if run.caller else None,
-        "attributes": {
-            name: {"values": list(said.values), "sources": list(said.sources), "assumed": said.assumed}
-            for name, said in attribute_values(run).items()
-        },
-        "demands": [
-            {"constraint": row.constraint, "demand": row.demand, "source": row.source} for row in demanded(run)
-        ],
+        "attributes": {name: said.document() for name, said in attribute_values(run).items()},
+        "demands": [row.document() for row in demanded(run)],
         **await _targets(run, denial),
         "rank": _rank(run, denial),
         **_amounts(run),

@@ -10,7 +10,7 @@ import anyio
 
 from narrows.calls import Impl
 from narrows.constraints import Sink
-from narrows.deciding import charged, decided
+from narrows.deciding import charged, decided, eligible, offered
 from narrows.decision import Decision
 from narrows.errors import ContractViolation, PluginError
 from narrows.request_log import log_request
@@ -32,9 +32,7 @@ async def leave(run: Run) -> None:
         decision = decided(run)
         run.engine.recorders.offer(decision, run.snapshot.canonical)
         run.engine.metrics.decided(decision, run.timings())
-        offered = run.route.pool.names(run.granted) if run.route else ()
-        left = run.candidates
-        run.span.end(decision, offered, () if left is None else left._pool.names(left._mask))
+        run.span.end(decision, offered(run), eligible(run))
         with anyio.move_on_after(LEAVE_SECS, shield=True):
             for impl in run.snapshot.implementations.of("record"):  # after the span: it ends with the last byte
                 if not isinstance(impl.owner, Sink):

@@ -19,6 +19,8 @@ from narrows_plugins.record.sql.schema import gaps, runs
 
 NOT_STOPPED: Final = "not_stopped"
 _DEAD = ("Z", "X")
+_STATE, _STARTED = 0, 19
+"""Places in `_stat`."""
 
 
 def begin(connection: Connection, earlier: str | None = None) -> str:
@@ -72,11 +74,10 @@ def token(pid: int) -> str | None:
     """What tells a process from a later one of the same number: the boot, and its start in ticks since then. None where
     there is no such process (any more), or no /proc."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rsplit(")", 1)[1].split()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip()
+        return f"{boot}/{_stat(pid)[_STARTED]}"
     except (OSError, IndexError):
         return None
-    return f"{boot}/{fields[19]}"
 
 
 def _exists(pid: int) -> bool:
@@ -94,6 +95,12 @@ def _exists(pid: int) -> bool:
 def _is_zombie(pid: int) -> bool:
     """Killed, and its parent has not looked yet."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text("utf-8").rsplit(")", 1)[1].split()[0] in _DEAD
+        return _stat(pid)[_STATE] in _DEAD
     except (OSError, IndexError):
         return False
+
+
+def _stat(pid: int) -> list[str]:
+    """What Linux says of a process, from its state on: the name before it, in parentheses, may hold anything. Raises
+    OSError and IndexError. Source: proc_pid_stat(5)."""
+    return Path(f"/proc/{pid}/stat").read_text("utf-8").rsplit(")", 1)[1].split()
