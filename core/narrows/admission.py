@@ -14,7 +14,7 @@ from narrows.errors import ContractViolation, PluginError
 from narrows.holding import Asked, Held, Holding, check_allowance
 from narrows.request import Request
 from narrows.run import Run
-from narrows.snapshot import Caller
+from narrows.snapshot import Caller, may_name
 from narrows.types import Allowance, Denial, Identity
 
 _MAY_DENY = {
@@ -120,7 +120,7 @@ async def resolve(run: Run) -> Denial | None:
     call, caller = _present(run.call), _present(run.caller)
     principal = caller.principal
     route = run.snapshot.routes.get(call.model)
-    if route is None or (principal.routes is not None and route.name not in principal.routes):
+    if route is None or not may_name(principal, route.name):
         return unknown_model(call.model)
     granted = route.granted(principal)
     if not granted:

@@ -18,6 +18,7 @@ from narrows.pipeline import serve, unless_cut
 from narrows.recording import leave
 from narrows.run import Run
 from narrows.scraping import scraped
+from narrows.snapshot import may_name
 from narrows.types import Denial, Json, Principal, Reply
 
 CHAT = "/v1/chat/completions"
@@ -124,11 +125,8 @@ async def _decisions(run: Run, principal: Principal) -> Reply:
 
 def _models(run: Run, principal: Principal) -> Reply:
     """OpenAI's list: only the routes that this caller may see and has a target on."""
-    visible = [
-        name
-        for name, route in run.snapshot.routes.items()
-        if (principal.routes is None or name in principal.routes) and route.granted(principal)
-    ]
+    routes = run.snapshot.routes.items()
+    visible = [name for name, route in routes if may_name(principal, name) and route.granted(principal)]
     data: list[Json] = [{"id": name, "object": "model", "created": 0, "owned_by": "narrows"} for name in visible]
     return _json(run, 200, {"object": "list", "data": data})
 

@@ -19,7 +19,7 @@ from narrows.calls import at
 from narrows.decision import clipped, session_digest
 from narrows.ledger import LedgerUnavailable, Query, Reader, Reads
 from narrows.ledger.reading import MOST
-from narrows.snapshot import Snapshot, may_use
+from narrows.snapshot import Snapshot, may_name, may_use
 from narrows.types import Denial, Json, Principal
 
 log = logging.getLogger("narrows.engine")
@@ -151,7 +151,7 @@ def _hidden(document: Mapping[str, Any], snapshot: Snapshot, principal: Principa
 
 
 def _visible(name: str | None, snapshot: Snapshot, principal: Principal) -> bool:
-    if name is None or (principal.routes is not None and name not in principal.routes):
+    if name is None or not may_name(principal, name):
         return False
     route = snapshot.routes.get(name)
     return route is None or bool(route.granted(principal))

@@ -150,6 +150,11 @@ class Snapshot:
         return Caller(Principal(name, may_say=self.stranger.principal.may_say))
 
 
+def may_name(principal: Principal, route: str) -> bool:
+    """Is the caller granted the route of that name?"""
+    return principal.routes is None or route in principal.routes
+
+
 def may_use(principal: Principal, target: Target) -> bool:
     """Is the caller granted this target?"""
     if principal.targets is not None and target.name not in principal.targets:

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import narrows
 import narrows.testing
-from tools.reference.below import texts_below
+from narrows.config.documented import texts_below
 from tools.reference.text import needed, table
 
 
@@ -38,7 +38,8 @@ def _names(module: ModuleType) -> str:
 
 
 def _text(home: ModuleType, name: str) -> str | None:
-    return next((text for named, _, text in texts_below(inspect.getsource(home)) if named == name), None)
+    body = ast.parse(inspect.getsource(home)).body
+    return next((text for named, _, text in texts_below(body) if named == name), None)
 
 
 def _home(module: ModuleType, name: str) -> ModuleType:

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from inspect import getsource
 
+from narrows.config.documented import texts_below
 from narrows.telemetry import names
-from tools.reference.below import texts_below
 from tools.reference.text import needed, table
 
 UNDESCRIBED = frozenset({names.TRACER, names.CHAT})
@@ -44,7 +44,7 @@ def stages() -> str:
 
 def constants(source: str) -> Iterator[tuple[str, str]]:
     """The value of each text constant with the text below it. Raises Undocumented."""
-    for constant, value, text in texts_below(source):
+    for constant, value, text in texts_below(ast.parse(source).body):
         match value:
             case ast.Constant(value=str(name)) if name not in UNDESCRIBED:
                 yield name, needed(f"span name {name}", text, f"a text below {constant} in narrows.telemetry.names")

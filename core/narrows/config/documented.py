@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from textwrap import dedent
 
@@ -34,18 +35,24 @@ def help_of(model: type[BaseModel]) -> str:
     return _unfolded(inspect.cleandoc(model.__doc__ or ""))
 
 
+def texts_below(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr | None, str | None]]:
+    """Each annotated name of a class or a module, with the value that it gets and the text that stands below it."""
+    for node, below in pairwise([*body, ast.Pass()]):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            match below:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    yield node.target.id, node.value, text
+                case _:
+                    yield node.target.id, node.value, None
+
+
 def _below_fields(cls: type[BaseModel]) -> dict[str, str]:
     try:
         tree = ast.parse(dedent(inspect.getsource(cls))).body[0]
     except (OSError, TypeError, SyntaxError):
         return {}  # made at run time, or installed without its source
     body = tree.body if isinstance(tree, ast.ClassDef) else []
-    found = {}
-    for field, below in pairwise(body):
-        match field, below:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                found[name] = _unfolded(inspect.cleandoc(text))
-    return found
+    return {name: _unfolded(inspect.cleandoc(text)) for name, _, text in texts_below(body) if text is not None}
 
 
 def _unfolded(text: str) -> str:
