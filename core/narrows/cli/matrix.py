@@ -59,7 +59,7 @@ def outcome(found: Mapping[str, Any]) -> Iterable[str]:
     if found["outcome"] == "eligible":
         yield f"eligible: {left} of {len(found['targets'])} targets of {found['route']!r}, for {found['principal']}"
         if found["order"] is not None:
-            yield f"order:    {', '.join(found['order'])}{_rank(found['rank'])}"
+            yield f"order:    {', '.join(found['order'])}{ranked(found['rank'])}"
     else:
         yield f"refused:  {found['status']} {found['code']}: {found['message']}"
     closest = found["closest"]
@@ -80,15 +80,16 @@ def details(found: Mapping[str, Any], snapshot: Snapshot) -> Iterable[str]:
     yield f"policy:   {found['policy']}"
 
 
-def _rank(rank: Mapping[str, Any] | None) -> str:
-    """Why this order, where it is not the file's."""
-    if rank is None or not rank["reason"]:
+def ranked(rank: Mapping[str, Any] | None) -> str:
+    """Why this order, behind it; nothing where its ranker says nothing."""
+    if rank is None:
         return ""
     signals = (
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in rank["signals"].items()
     )
-    return f" ({', '.join([rank['reason'], *signals])})"
+    said = ", ".join(filter(None, (rank["reason"], *signals)))
+    return f" ({said})" if said else ""
 
 
 def _cost(found: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from narrows import money
+from narrows.cli.matrix import ranked
 from narrows.cli.output import console, say
 from narrows.ledger import Gap
 
@@ -128,9 +129,7 @@ def _attempts(rows: Sequence[Mapping[str, Any]]) -> Table:
 def _end(d: Mapping[str, Any]) -> Iterable[str]:
     rank = d["rank"]
     if d["order"]:
-        signals = "".join(f", {key} {value}" for key, value in rank["signals"].items())
-        reason = f" ({rank['reason']}{signals})" if rank["reason"] or signals else ""
-        yield f"order:    {', '.join(d['order'])}, by {rank['algorithm']}{reason}"
+        yield f"order:    {', '.join(d['order'])}, by {rank['algorithm']}{ranked(rank)}"
     if d["attempts"]:
         yield f"cost:     {_paid(d['attempts'], d['cost_micro_usd'])} USD"
     elif d["outcome"] == "refused":
