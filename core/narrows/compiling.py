@@ -24,7 +24,7 @@ from narrows.errors import ConfigError, Problem
 from narrows.failover import FailoverRule
 from narrows.registry import Implementations, Registered
 from narrows.request import Request, Sizes
-from narrows.satisfiable import satisfiable
+from narrows.satisfiable import satisfiable, values_read
 from narrows.snapshot import Caller, Route, Snapshot, Vendor
 from narrows.types import ANONYMOUS, EMPTY, Principal, Target
 from narrows.upstream import Origin
@@ -187,7 +187,7 @@ class _Compiler:
         told = []
         for rule in route.rules:
             names: list[str] = []
-            for value in _values_read(rule, self.reader):
+            for value in values_read(rule, self.reader.attributes.values()):
                 gone = route.pool.full & ~self._left(route.pool, (rule,), value)
                 said = " and ".join(f"{a} = {', '.join(sorted(v))}" for a, v in value.items())
                 removed = ", ".join(target.name for target in route.pool.members(gone))
@@ -272,15 +272,6 @@ class _Compiler:
     def _placed(self, problem: Problem) -> Problem:
         file, line = self.loaded.place(problem.path)
         return replace(problem, file=problem.file or file, line=problem.line or line)
-
-
-def _values_read(rule: Rule, reader: Reader) -> Iterable[dict[str, frozenset[str]]]:
-    """Nothing said, and each single value of each attribute that the rule reads and a request must say."""
-    yield {}
-    for attribute in reader.attributes.values():
-        if rule.reads(attribute.name) and attribute.missing != "unrestricted":
-            for value in sorted(attribute.values or ()):
-                yield {attribute.name: frozenset({value})}
 
 
 def _rule(entry: Registered) -> Rule:

@@ -7,7 +7,7 @@ section 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from narrows.attributes import Attribute
 from narrows.candidates import Pool
@@ -31,3 +31,12 @@ def satisfiable(pool: Pool, rules: tuple[Rule, ...], attributes: Iterable[Attrib
             some |= left(pool, readers, request, {attribute.name: frozenset({value})})
         reachable &= some
     return bool(reachable)
+
+
+def values_read(rule: Rule, attributes: Iterable[Attribute]) -> Iterator[dict[str, frozenset[str]]]:
+    """Nothing said, and each single value of each attribute that the rule reads and a request must say."""
+    yield {}
+    for attribute in attributes:
+        if rule.reads(attribute.name) and attribute.missing != "unrestricted":
+            for value in sorted(attribute.values or ()):
+                yield {attribute.name: frozenset({value})}
