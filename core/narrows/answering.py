@@ -103,10 +103,8 @@ async def _principal(run: Run) -> Principal | Denial:
     """Who is calling."""
     try:
         denial = await authenticate(run)
-    except ContractViolation as violation:
-        denial = refusals.violated(violation)
-    except PluginError as error:
-        denial = refusals.failed(error)
+    except (ContractViolation, PluginError) as error:
+        denial = refusals.of_plugin(error)
     if denial is not None or run.caller is None:
         return denial or Denial("unauthenticated", "nobody is calling")
     return run.caller.principal

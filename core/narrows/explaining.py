@@ -18,10 +18,8 @@ async def explained(run: Run) -> dict[str, Json]:
     """What would happen to this request, and why: every granted target with every reason."""
     try:
         denial = await considered(run, dry=True)
-    except ContractViolation as violation:
-        denial = refusals.violated(violation)
-    except PluginError as error:
-        denial = refusals.failed(error)
+    except (ContractViolation, PluginError) as error:
+        denial = refusals.of_plugin(error)
     return {  # a refusal told here was never given: the run keeps none, and none is logged
         "outcome": "eligible" if denial is None else "refused",
         "status": STATUS[denial.code] if denial is not None else 200,

@@ -57,10 +57,8 @@ async def answered(run: Run) -> Reply:
         denial = await considered(run)
         run.judged_at = run.engine.clock()
         outcome = denial if denial is not None else await attempts.dispatched(run)  # 11, 12: each through the gate
-    except ContractViolation as violation:
-        outcome = refusals.violated(violation)
-    except PluginError as error:
-        outcome = refusals.failed(error)
+    except (ContractViolation, PluginError) as error:
+        outcome = refusals.of_plugin(error)
     except ClientGone:
         raise
     except Exception as error:  # noqa: BLE001 - a bug of ours is a refusal too: named by its decision, and recorded

@@ -93,9 +93,12 @@ def _seconds(wanted: float | None) -> int:
     return max(math.ceil(wanted), 1)
 
 
-def violated(violation: ContractViolation) -> Denial:
-    """A plugin broke its contract: 500, named."""
-    return Denial("contract_violation", str(violation))
+def of_plugin(error: ContractViolation | PluginError) -> Denial:
+    """A plugin broke its contract (500), or failed where its hook must not (closed). Both name it."""
+    if isinstance(error, ContractViolation):
+        return Denial("contract_violation", str(error))
+    code, what = _BROKEN.get(error.hook, ("contract_violation", "a plugin failed"))
+    return Denial(code, f"{what}: plugin {error.plugin!r} failed ({error.reason})")
 
 
 def broken(error: Exception) -> Denial:
@@ -106,15 +109,4 @@ def broken(error: Exception) -> Denial:
 
 def code_of(error: Exception) -> str:
     """The code of the refusal that this exception becomes."""
-    match error:
-        case ContractViolation():
-            return violated(error).code
-        case PluginError():
-            return failed(error).code
-    return "internal_error"
-
-
-def failed(error: PluginError) -> Denial:
-    """A plugin failed: refused, closed, named."""
-    code, what = _BROKEN.get(error.hook, ("contract_violation", "a plugin failed"))
-    return Denial(code, f"{what}: plugin {error.plugin!r} failed ({error.reason})")
+    return of_plugin(error).code if isinstance(error, ContractViolation | PluginError) else "internal_error"
