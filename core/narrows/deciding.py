@@ -35,7 +35,7 @@ def decided(run: Run) -> Decision:
         ts=run.ts,
         policy=run.snapshot.policy,
         principal=clipped(principal.name) if principal else None,
-        tenant=principal.tenant if principal else None,
+        tenant=clipped(principal.tenant) if principal and principal.tenant is not None else None,
         route=run.route.name if run.route else None,
         outcome=run.outcome,
         status=run.status,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
@@ -20,6 +21,8 @@ from narrows.types import Json, LabelValue, Price
 CLIP: Final = 128
 """The most characters of a text that a client or a host chose. A longer one ends in a digest of the whole."""
 _DIGITS: Final = 16
+_SHORTENED = re.compile(r"~[0-9a-f]{16}\Z")
+"""How a clipped text ends. One that somebody wrote so is clipped too: else who chose it would be taken for another."""
 
 Outcome: TypeAlias = Literal[
     "answered", "refused", "upstream_error", "upstream_incomplete", "client_disconnected", "decided"
@@ -206,11 +209,13 @@ def _json(value: LabelValue) -> Json:
 
 
 def clipped(text: str) -> str:
-    """A text of somebody else's as the record keeps it: at most `CLIP` characters, two texts never alike."""
-    if len(text) <= CLIP:
+    """A text of somebody else's as the record keeps it: at most `CLIP` characters, all of them such as UTF-8 has, two
+    texts never alike. A host's user name may hold lone surrogates, which no JSON and no database takes."""
+    kept = text.encode("utf-8", "replace").decode()
+    if len(text) <= CLIP and kept == text and not _SHORTENED.search(text):
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
-    return f"{text[: CLIP - _DIGITS - 1]}~{digest}"
+    return f"{kept[: CLIP - _DIGITS - 1]}~{digest}"
 
 
 def session_digest(principal: str, name: str) -> str | None:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
+from narrows.decision import clipped
 from narrows.run import Run
 from narrows.types import FailureClass, Json
 
@@ -45,7 +46,7 @@ def fields_of(run: Run) -> dict[str, Json]:
         "target": run.target.name if run.target else None,
         "attempts": len(run.attempts),
         "ms": run.elapsed_ms(),
-        "key": run.caller.principal.name if run.caller else None,
+        "key": clipped(run.caller.principal.name) if run.caller else None,
         "provider": last.provider if last else None,
         "class": last.failure_class if last else None,
         "upstream": last.status if last else None,

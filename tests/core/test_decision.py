@@ -73,6 +73,14 @@ def test_long_names_are_clipped_and_stay_apart() -> None:
     long = [clipped("a" * CLIP + end) for end in ("b", "c")]
     assert [len(name) for name in long] == [CLIP, CLIP]
     assert long[0] != long[1]
+    assert clipped(long[0]) != long[0]  # who is called so is somebody else
+
+
+def test_a_text_that_no_json_takes_is_one_when_it_is_kept() -> None:
+    kept = [clipped(f"a{half}b") for half in ("\ud800", "\udfff", "?", "\ufffd")]
+    assert len({*kept}) == len(kept)
+    assert kept[2] == "a?b"
+    assert [msgspec.json.decode(msgspec.json.encode(name)) for name in kept] == kept
 
 
 def test_a_sessions_digest_is_the_principals_own() -> None:
