@@ -41,7 +41,8 @@ def _row(name: str, parameter: Any) -> tuple[str, str]:
     if parameter.param_type_name == "argument":
         return f"`{value}{'…' if parameter.nargs == -1 else ''}`", meaning
     spelt = ", ".join((*parameter.opts, *parameter.secondary_opts))
+    default = "" if parameter.is_flag or parameter.default in (None, ()) else f" [default: {parameter.default}]"
     return (
         f"`{spelt}{'' if parameter.is_flag else f' {value}'}`",
-        f"{meaning}{' *required*' if parameter.required else ''}",
+        f"{meaning.removesuffix('.') if default else meaning}{default}{' *required*' if parameter.required else ''}",
     )

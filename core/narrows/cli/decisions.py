@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 DEFAULT_FILE: Final = "narrows.toml"
 MOST_SHOWN: Final = 10_000
+_A_FILE: Final = "Name the SQLite file that the configuration's [sinks.NAME] url names."
 _ID: Final = re.compile(r"dec_[0-9a-z]{0,64}")
 _SINCE: Final = re.compile(r"([0-9]{1,6})([smhdw])")
 _SECONDS: Final[Mapping[str, int]] = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -50,7 +51,7 @@ def decisions(
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=MOST_SHOWN, help="At most so many.")] = 50,
     as_json: Annotated[bool, typer.Option("--json", help="Print {data, gaps, next}, or the one decision.")] = False,
 ) -> None:
-    """Show what was decided, newest first, or the whole story of one decision.
+    """Show what was decided: the newest first, or one as a whole.
 
     Reads the ledger file, while the gateway runs or afterwards. Changes nothing.
     """
@@ -66,7 +67,7 @@ def decisions(
         else:
             _show_several(reader, Query(limit, since=began), as_json=as_json)
     except LedgerUnavailable as error:
-        fail(f"the ledger cannot be read: {error}.")
+        fail(f"the ledger cannot be read: {error}.", _A_FILE if ledger is not None else "")
 
 
 def _show_one(reader: Reader, key: str, *, as_json: bool) -> None:
@@ -178,7 +179,7 @@ def _of_file(ledger: Path, files: Sequence[Path]) -> Reader:
     if files:
         fail("--ledger is read without a configuration.", "Leave the other files out.")
     if not ledger.is_file():
-        fail(f"there is no file {ledger}.", "Name the SQLite file that the configuration's [sinks.NAME] url names.")
+        fail(f"there is no file {ledger}.", _A_FILE)
     from narrows.constraints import Sink
     from narrows.registry import Registry
 
@@ -187,6 +188,8 @@ def _of_file(ledger: Path, files: Sequence[Path]) -> Reader:
         block = kind.load().model_validate({"url": f"sqlite:///{ledger.absolute()}"}) if kind is not None else None
     except ConfigError:
         block = None
+    except ValueError:  # pydantic's; what it says repeats the URL
+        fail(f"{ledger} has a name that no ledger can have.", "Name it without ? and #, then read it again.")
     reader = block.reader() if isinstance(block, Sink) else None
     if reader is None:
         fail("`narrows decisions --ledger` needs an extra:", "pip install 'narrows[ledger]'")

@@ -33,10 +33,12 @@ def serve(
         typer.Option(metavar="PORT", min=0, max=65_535, help="0 for a free one  [default: server.port, else 8000]"),
     ] = None,
     log_format: Annotated[
-        Literal["human", "json"], typer.Option(help="Lines on stderr: for people, or one JSON object each.")
+        Literal["human", "json"],
+        typer.Option(metavar="human|json", help="Lines on stderr: for people, or one JSON object each."),
     ] = "human",
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], typer.Option(help="From which level on lines are written.")
+        Literal["debug", "info", "warning", "error"],
+        typer.Option(metavar="debug|info|warning|error", help="From which level on lines are written."),
     ] = "info",
 ) -> None:
     """Serve a configuration over HTTP.

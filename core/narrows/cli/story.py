@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 NOTHING: Final = "-"
+UNPRICED: Final = "unpriced"
 COLUMNS: Final = ("time (UTC)", "id", "route", "outcome", "code", "target", "attempts", "cost USD", "excluded")
 _STYLES: Final[Mapping[str, str]] = {"answered": "", "refused": "red"}
 _REASONS: Final[Mapping[str, str]] = {
@@ -131,7 +132,8 @@ def _end(d: Mapping[str, Any]) -> Iterable[str]:
     if d["order"]:
         yield f"order:    {', '.join(d['order'])}, by {rank['algorithm']}{ranked(rank)}"
     if d["attempts"]:
-        yield f"cost:     {_paid(d['attempts'], d['cost_micro_usd'])} USD"
+        paid = _paid(d["attempts"], d["cost_micro_usd"])
+        yield f"cost:     {'unknown, no target that was called has a price' if paid == UNPRICED else f'{paid} USD'}"
     elif d["outcome"] == "refused":
         yield "cost:     nothing, no upstream was called"
     if d["blocked_fallback"]:
@@ -160,8 +162,8 @@ def _paid(attempts: Sequence[Mapping[str, Any]], micro_usd: int) -> str:
         return NOTHING
     unpriced = sum(row["cost_micro_usd"] is None for row in attempts)
     if unpriced == len(attempts):
-        return "unpriced"
-    return money.usd(micro_usd) + (" and unpriced" if unpriced else "")
+        return UNPRICED
+    return money.usd(micro_usd) + (f" and {UNPRICED}" if unpriced else "")
 
 
 def _plain(value: object) -> str:

@@ -218,7 +218,7 @@ def test_an_empty_ledger_and_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "text.db").write_text("no ledger", "utf-8")
     ran = narrows("decisions", "--ledger", "text.db")
     assert ran.code == 2
-    assert "cannot be read" in ran.stderr
+    assert "cannot be read: The file is no ledger, or is damaged (SQLITE_NOTADB). Name the SQLite file" in ran.stderr
 
 
 def test_it_writes_nothing(here: Kept) -> None:

@@ -50,10 +50,8 @@ def failure(error: Exception) -> LedgerUnavailable:
     """A database's error as one of ours: its kind, and nothing of its text, which may hold a row."""
     original = error.orig if isinstance(error, DBAPIError) else error
     name = getattr(original, "sqlite_errorname", None) or ""
-    for beginnings, kind in FAILURES:
-        if name.startswith(beginnings):
-            return kind(f"{(kind.__doc__ or '').rstrip('.')} ({name})")
-    return LedgerBroken(f"the ledger cannot be used: {name or type(original).__name__}")
+    kind = next((kind for beginnings, kind in FAILURES if name.startswith(beginnings)), LedgerBroken)
+    return kind(f"{(kind.__doc__ or '').rstrip('.')} ({name or type(original).__name__})")
 
 
 @contextmanager
