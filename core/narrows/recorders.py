@@ -68,14 +68,16 @@ class Recorders:
         """Open the sinks among these implementations of `record`, each in its own thread. Raises ConfigError where one
         cannot be opened; one that is only unavailable for now is tried again while the gateway serves."""
         self._dropped_before = self.dropped
-        self._writers, impls = {}, {}
+        self._writers, self._reader, impls = {}, self._memory, {}
+        opened: dict[str, Writer] = {}
         backend: Final = "asyncio" if anyio.get_cancelled_exc_class().__module__.startswith("asyncio") else "trio"
         readers: list[Reader] = []
         for impl in implementations:
             if isinstance(impl.owner, Sink):
                 impls[impl.plugin] = impl
-                self._writers[impl.plugin] = _writer(impl, impl.owner, calls)
-                readers += [reader for reader in [impl.owner.reader()] if reader is not None]
+                opened[impl.plugin] = _writer(impl, impl.owner, calls)
+                readers += [reader for reader in [_reader(impl, impl.owner)] if reader is not None]
+        self._writers = opened
         self._reader = readers[0] if readers else self._memory
         for writer in self._writers.values():
             writer.start(backend)
@@ -126,14 +128,22 @@ def _writer(impl: Impl, sink: Sink, calls: Calls) -> Writer:
     return Writer(impl.plugin, sink, record, sink.queue, failed, calls.deadline_secs)
 
 
+def _reader(impl: Impl, sink: Sink) -> Reader | None:
+    """Where that sink is read, if anywhere. Raises ConfigError, before any thread is there, whatever it raises."""
+    try:
+        return sink.reader()
+    except Exception as error:  # noqa: BLE001 - a third party's code; its text may hold a password
+        raise ConfigError([Problem("start_failed", _told(error, "asked for its reader"), path=impl.path)]) from None
+
+
 async def _waited(function: Callable[[], None]) -> None:
     """Call what blocks for a bounded time, in a thread: shielded, and not behind the reads of the ledger."""
     with anyio.CancelScope(shield=True):
         await anyio.to_thread.run_sync(function, limiter=anyio.CapacityLimiter(1))
 
 
-def _told(refusal: Exception) -> str:
+def _told(refusal: Exception, when: str = "opened") -> str:
     # Only texts of our own kind are shown: a foreign exception may quote a password.
     return (
-        str(refusal) if isinstance(refusal, NarrowsError) else f"it raises {type(refusal).__name__} when it is opened"
+        str(refusal) if isinstance(refusal, NarrowsError) else f"it raises {type(refusal).__name__} when it is {when}"
     )

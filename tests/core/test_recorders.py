@@ -165,6 +165,23 @@ async def test_a_sink_that_cannot_be_opened_refuses_the_start_without_the_words_
         assert [answer.status_code for answer in await ask(gateway)] == [200]
 
 
+async def test_a_sink_that_cannot_say_where_it_is_read_refuses_the_start_before_any_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gateway = made('[sinks.one]\nkind = "notes"')
+    monkeypatch.setattr(Notes, "reader", lambda self: _raise(ValueError("postgresql://user:password@host")))
+    with pytest.raises(ConfigError) as refused:
+        await gateway.__aenter__()
+    (problem,) = refused.value.problems
+    assert (problem.code, problem.path) == ("start_failed", "sinks.one")
+    assert "ValueError" in problem.message
+    assert "password" not in str(refused.value)
+    assert Notes.said == []
+    monkeypatch.undo()
+    async with gateway:
+        assert [answer.status_code for answer in await ask(gateway)] == [200]
+
+
 async def test_a_sink_that_is_not_there_yet_does_not_refuse_the_start() -> None:
     gateway = made('[sinks.one]\nkind = "notes"')
     Notes.does["open"] = lambda: _raise(LedgerUnavailable("locked"))
