@@ -221,6 +221,14 @@ def test_an_empty_ledger_and_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "cannot be read: The file is no ledger, or is damaged (SQLITE_NOTADB). Name the SQLite file" in ran.stderr
 
 
+@pytest.mark.parametrize("name", ["a?b.db", "a#b.db"])
+def test_a_file_whose_name_no_url_can_hold(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).touch()
+    ran = narrows("decisions", "--ledger", tmp_path / name)
+    assert (ran.code, ran.stdout) == (2, "")
+    assert "has a name that no ledger can have. Name it without ? and #" in ran.stderr
+
+
 def test_it_writes_nothing(here: Kept) -> None:
     """As a process, as users run it."""
     folder = here.ledger.parent
