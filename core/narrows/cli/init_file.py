@@ -86,6 +86,10 @@ _REST = """
 
 # ---- operation -------------------------------------------------------------------------------------------------------
 
+# [sinks.ledger]               # keeps every decision, for `{decisions}`; needs `pip install 'narrows[ledger]'`
+# kind = "sql"
+# url = "sqlite:///narrows.db"
+
 # [server]
 # host = "127.0.0.1"
 # port = 8000
@@ -99,12 +103,13 @@ def starter(found: Sequence[Found], file: str) -> str:
         "check": f"narrows check {named}",
         "explain": f"narrows explain {named} --route chat --header x-region=eu",
         "serve": f"narrows serve {named}",
+        "decisions": f"narrows decisions {named}",
     }
     targets = [name for name, _, _ in _named(found)] or ["us-echo", "eu-echo"]
     order = "   # the first that may and can answer" if len(targets) > 1 else ""
     body = _REGIONS + "".join(_blocks(found)) if found else _ECHO
     routes = _ROUTES.format(targets=", ".join(map(_text, targets)), order=order)
-    return _HEAD.format(**commands) + _POLICY + _TARGETS + body + routes + _REST
+    return _HEAD.format(**commands) + _POLICY + _TARGETS + body + routes + _REST.format(**commands)
 
 
 def _named(found: Sequence[Found]) -> Iterator[tuple[str, Found, str]]:
