@@ -32,6 +32,7 @@ def show_several(found: Sequence[Mapping[str, Any]], gaps: Sequence[Gap]) -> Non
     lines are searched."""
     from rich.text import Text
 
+    found = [_shown(row) for row in found]
     rows = {id(row): cells(row) for row in found}
     widths = [max(map(len, column)) for column in zip(COLUMNS, *rows.values(), strict=True)]
     say(Text(_line(COLUMNS, widths), "bold"))
@@ -41,6 +42,15 @@ def show_several(found: Sequence[Mapping[str, Any]], gaps: Sequence[Gap]) -> Non
             say(Text(f"{_when(row.until)[:19]}  {_missing(row)}", "yellow"))
         else:
             say(Text(_line(rows[id(row)], widths), _STYLES.get(row["outcome"], "magenta")))
+
+
+def _shown(value: Any) -> Any:
+    """The record with what a terminal would obey escaped: hosts, callers and plugins choose texts in it."""
+    if isinstance(value, str):
+        return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in value)
+    if isinstance(value, Mapping):
+        return {_shown(key): _shown(inner) for key, inner in value.items()}
+    return [_shown(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
@@ -66,6 +76,7 @@ def cells(d: Mapping[str, Any]) -> tuple[str, ...]:
 
 def show_one(d: Mapping[str, Any]) -> None:
     """Who, under which policy, what was demanded, why each target went, the order, the attempts, the money."""
+    d = _shown(d)
     for line in _beginning(d):
         say(line)
     if d["labels"]:

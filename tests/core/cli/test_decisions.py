@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from narrows import Gap, Gateway, Inbound
+from narrows.cli.story import show_one
 from narrows_plugins.record.sql import Sql
 from tests.core.cli.commands import ECHO, narrows, process
 
@@ -236,3 +237,11 @@ def test_it_writes_nothing(here: Kept) -> None:
     ran = process("decisions", "--ledger", here.ledger, "--json")
     assert (ran.code, len(ran.json()["data"])) == (0, 3), ran.stderr
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+def test_what_a_host_calls_its_user_moves_no_terminal(here: Kept, capsys: pytest.CaptureFixture[str]) -> None:
+    found = narrows("decisions", "--json").json()["data"][0]
+    show_one({**found, "principal": "\x1b[31mred\nroute: eu"})
+    printed = capsys.readouterr().out
+    assert "\\x1b[31mred\\nroute: eu" in printed
+    assert "\x1b" not in printed
