@@ -23,7 +23,7 @@ class Documents:
         self._known: dict[int, tuple[object, msgspec.Raw]] = {}  # by identity; held, so that no other gets the number
 
     def encoded(self, decision: Decision) -> str:
-        """The whole record. Raises where it cannot be text (a lone surrogate in a host's user name)."""
+        """The whole record. Raises where it cannot be text (a lone surrogate in what a plugin says)."""
         described = {"labels": decision.labels, "facts": decision.facts}
         if not all(id(part) in self._known for part in described.values()):
             document = decision.document()
