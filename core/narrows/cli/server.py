@@ -58,9 +58,7 @@ class Server(uvicorn.Server):
         ends = await super().on_tick(counter)
         if not self.draining.began:
             return ends
-        headers = self.server_state.default_headers
-        if _CLOSE not in headers:  # a caller that is told to come back should not come to this process
-            self.server_state.default_headers = [*headers, _CLOSE]
+        self._close_after_answers()  # uvicorn makes these headers anew each second
         return self.draining.over()
 
     @contextmanager
@@ -82,6 +80,14 @@ class Server(uvicorn.Server):
         self.interrupted = self.interrupted or sig == signal.SIGINT
         self.should_exit = True
         self.force_exit = not self.draining.signal()
+        self._close_after_answers()
+
+    def _close_after_answers(self) -> None:
+        """A caller that is told to come back should not come to this process. Only binds a name: a signal's handler may
+        call it."""
+        headers = self.server_state.default_headers
+        if _CLOSE not in headers:
+            self.server_state.default_headers = [*headers, _CLOSE]
 
     def _hang_up(self, sig: int, frame: FrameType | None) -> None:
         self._hung_up = True
