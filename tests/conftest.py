@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -15,7 +16,28 @@ from tests.support.servers import ASGIApp, Server, serve_asyncio, serve_trio
 hypothesis.settings.register_profile("narrows", deadline=None)
 hypothesis.settings.load_profile("narrows")
 
+HERE = Path(__file__).parent
+ON_ONE_PYTHON = (
+    "architecture",
+    "docs",
+    "tools",
+    "core/cli/test_screens.py",
+    "core/config/test_schema.py",
+    "core/test_eighth_class.py",
+    "equivalence/test_guard.py",
+)
+"""Tests of files, of pages and of what a type checker says: every Python would answer alike, so tox asks one."""
+
 Serve = Callable[[ASGIApp], AbstractContextManager[Server]]
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest itself selects by marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is asked once."""
+    once = [HERE / place for place in ON_ONE_PYTHON]
+    for item in items:
+        if any(item.path.is_relative_to(place) for place in once):
+            item.add_marker("on_one_python")
 
 
 @pytest.fixture(scope="module", params=["asyncio", "trio"])

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import ON_ONE_PYTHON
+
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
@@ -78,6 +80,11 @@ def test_every_python_of_the_classifiers_has_an_environment() -> None:
     prefix = "Programming Language :: Python :: 3."
     minors = [c.removeprefix(prefix) for c in PROJECT["classifiers"] if c.startswith(prefix)]
     assert {f"py3{minor}" for minor in minors} == set(re.findall(r"py3\d+", tox()["tox"]["env_list"]))
+
+
+def test_one_python_asks_everything() -> None:
+    assert "-m" not in tox()["testenv:py311"]["commands"].split()[3:]
+    assert all((ROOT / "tests" / place).exists() for place in ON_ONE_PYTHON)
 
 
 @pytest.mark.parametrize("file", ["LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "docs/invariants.md"])
